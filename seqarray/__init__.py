@@ -1,0 +1,36 @@
+"""The ONNX sequence operators on every array library of the Python array API standard."""
+
+from seqarray import opset, testing
+from seqarray.operators import (
+    concat_from_sequence,
+    sequence_at,
+    sequence_construct,
+    sequence_empty,
+    sequence_erase,
+    sequence_insert,
+    sequence_length,
+    sequence_map,
+    split,
+    split_to_sequence,
+)
+from seqarray.pytrees import register_pytrees
+from seqarray.sequence import ArraySequence
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "ArraySequence",
+    "concat_from_sequence",
+    "opset",
+    "register_pytrees",
+    "sequence_at",
+    "sequence_construct",
+    "sequence_empty",
+    "sequence_erase",
+    "sequence_insert",
+    "sequence_length",
+    "sequence_map",
+    "split",
+    "split_to_sequence",
+    "testing",
+]

@@ -1,0 +1,90 @@
+"""``python -m seqarray``: which array libraries are usable here, and what each can hold."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.metadata
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from seqarray import __version__
+from seqarray.elementtypes import can_hold
+from seqarray.namespaces import namespace_of, resolve_namespace
+
+_LIBRARIES = ("numpy", "cupy", "torch", "jax", "dask", "array_api_strict")
+_COLUMNS = ("string", "bfloat16", "float8_e4m3fn", "int64")
+_HEADINGS = ("library", "version", "device", "string", "bfloat16", "float8", "int64")
+
+
+def main() -> int:
+    """Print the table.
+
+    Returns
+    -------
+    int
+        The exit status: 0.
+    """
+    print(f"seqarray {__version__}, Python {sys.version.split()[0]}")
+    rows = [_HEADINGS, *(row for library in _LIBRARIES for row in _rows(library))]
+    widths = [max(map(len, column)) for column in zip(*(row for row in rows if len(row) > 3), strict=True)]
+    for row in rows:
+        print("  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=False)).rstrip())
+    return 0
+
+
+def _rows(library: str) -> Iterator[tuple[str, ...]]:
+    """One row for every device of a library, or one that says why there is none."""
+    try:
+        importlib.import_module(library)
+    except ImportError:
+        yield library, "-", "not installed"
+        return
+    version = _version(library)
+    if library == "cupy":
+        reason = _why_no_gpu()
+        if reason:
+            yield library, version, f"no usable GPU ({reason})"
+            return
+    xp = resolve_namespace(library)
+    for device in _devices(library, xp):
+        yield library, version, str(device), *("yes" if can_hold(xp, t, device) else "no" for t in _COLUMNS)
+
+
+def _version(library: str) -> str:
+    try:
+        return importlib.metadata.version(library)
+    except importlib.metadata.PackageNotFoundError:
+        return str(importlib.import_module(library).__version__)
+
+
+def _why_no_gpu() -> str:
+    """Why CuPy cannot compute here, or "": an import succeeds without a GPU, so a kernel has to run."""
+    cupy: Any = importlib.import_module("cupy")
+    try:
+        if not cupy.cuda.is_available():
+            return "no CUDA driver or device"
+        np.testing.assert_equal((cupy.arange(2) + 1).get(), [1, 2])
+    except Exception as error:  # whatever a driver, a compiler or a device can raise, the table is to be printed
+        return f"{type(error).__name__}: {error}".splitlines()[0]
+    return ""
+
+
+def _devices(library: str, xp: Any) -> list[Any]:
+    if library == "jax":
+        return list(importlib.import_module("jax").devices())
+    if library == "cupy":
+        return [xp.cuda.Device(i) for i in range(xp.cuda.runtime.getDeviceCount())]
+    if library == "torch":
+        torch = importlib.import_module("torch")
+        return ["cpu", *(f"cuda:{i}" for i in range(torch.cuda.device_count()))]
+    if library == "dask":
+        return ["cpu"]
+    devices: list[Any] = namespace_of(xp.zeros(1)).__array_namespace_info__().devices()
+    return devices
+
+
+if __name__ == "__main__":
+    sys.exit(main())

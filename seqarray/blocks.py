@@ -1,0 +1,319 @@
+"""Where a sequence keeps its elements.
+
+The elements of a sequence lie in an immutable tuple of blocks.  A block is a tuple of at most `BLOCK_LENGTH` arrays, or
+a `Run`: the chunks that one split made, whose views are made when they are asked for.  A change rebuilds one block and
+the outer tuple and shares the rest, so every earlier version stays valid without a lock, and an element dies with the
+last version that shows it.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import accumulate, chain
+from math import prod
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from seqarray.arguments import Column, Shape
+from seqarray.namespaces import Array
+
+BLOCK_LENGTH = 256
+
+
+class Cut(NamedTuple):
+    """How the chunks of a run lie in its base."""
+
+    #: Shape of the array that was split.
+    shape: Shape
+    #: The axis along which it was split.
+    axis: int
+    #: The axis is gone from the chunks, each of which is one long (keepdims=0).
+    dropped: bool = False
+    #: The base is 1-D and the chunks, each row-major, follow one another in it.  Otherwise the base has `shape`.
+    packed: bool = False
+
+    def chunk_shape(self, size: int) -> Shape:
+        before, after = self.shape[: self.axis], self.shape[self.axis + 1 :]
+        return before + after if self.dropped else (*before, size, *after)
+
+
+class Run:
+    """Chunks of one array along one axis.
+
+    `starts` and `stops` bound them on that axis.  Both are ranges for chunks of equal size, so that a run of any length
+    costs the same; the last stop may then lie beyond the axis.
+    """
+
+    __slots__ = ("base", "cut", "starts", "stops")
+
+    def __init__(self, base: Array, cut: Cut, starts: Column, stops: Column) -> None:
+        self.base = base
+        self.cut = cut
+        self.starts = starts
+        self.stops = stops
+
+    def __len__(self) -> int:
+        return len(self.starts)
+
+    def __getitem__(self, index: int) -> Array:
+        start, stop = self._bounds(index)
+        shape, axis, dropped, packed = self.cut
+        if packed:
+            step = prod(shape[:axis]) * prod(shape[axis + 1 :])
+            return self.base[start * step : stop * step].reshape(self.cut.chunk_shape(stop - start))
+        before = (slice(None),) * axis
+        if dropped:
+            return self.base[(*before, start, ...)]
+        return self.base[(*before, slice(start, stop))]
+
+    def __iter__(self) -> Iterator[Array]:
+        return map(self.__getitem__, range(len(self)))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Run, (self.base, self.cut, self.starts, self.stops)
+
+    def _bounds(self, index: int) -> tuple[int, int]:
+        return int(self.starts[index]), min(int(self.stops[index]), self.cut.shape[self.cut.axis])
+
+    def part(self, which: slice) -> Run:
+        """Some of the chunks; no view is made."""
+        return Run(self.base, self.cut, self.starts[which], self.stops[which])
+
+    @property
+    def shapes(self) -> list[Shape]:
+        """The shapes of the chunks; no view is made."""
+        bounds = map(self._bounds, range(len(self)))
+        return [self.cut.chunk_shape(stop - start) for start, stop in bounds]
+
+    def continues(self, other: Run) -> bool:
+        """Whether `other` holds chunks that the same split made."""
+        return self.base is other.base and self.cut == other.cut
+
+    def is_gapless(self) -> bool:
+        """Whether every chunk starts where the one before it stops."""
+        starts, stops = self.starts, self.stops
+        if isinstance(starts, range):
+            return len(starts) == 1 or starts.step == stops[0] - starts[0]
+        if isinstance(starts, list):
+            return bool(starts[1:] == stops[:-1])
+        return bool((starts[1:] == stops[:-1]).all())
+
+    def rejoined(self) -> Array | None:
+        """The chunks joined again along the axis they came from, as a view; None where that takes a copy."""
+        if self.cut.packed or len(self) == 0 or not self.is_gapless():
+            return None
+        start, stop = self._bounds(0)[0], self._bounds(len(self) - 1)[1]
+        if start == 0 and stop == self.cut.shape[self.cut.axis]:
+            return self.base
+        return self.base[(*(slice(None),) * self.cut.axis, slice(start, stop))]
+
+    def trimmed(self) -> Run | tuple[Array, ...]:
+        """The same chunks around a base that holds nothing else, to be pickled."""
+        if len(self) == 0 or not self.is_gapless():
+            return tuple(self)
+        start, stop = self._bounds(0)[0], self._bounds(len(self) - 1)[1]
+        shape, axis, dropped, packed = self.cut
+        if packed:
+            step = prod(shape[:axis]) * prod(shape[axis + 1 :])
+            base = self.base[start * step : stop * step]
+        else:
+            base = self.base[(*(slice(None),) * axis, slice(start, stop))]
+        cut = Cut((*shape[:axis], stop - start, *shape[axis + 1 :]), axis, dropped, packed)
+        return Run(base, cut, _moved(self.starts, -start), _moved(self.stops, -start))
+
+
+class PackedRun:
+    """Arrays of any shapes that follow one another, each row-major, in one 1-D base."""
+
+    __slots__ = ("base", "chunk_shapes", "starts")
+
+    def __init__(self, base: Array, starts: Column, chunk_shapes: Sequence[Shape]) -> None:
+        self.base = base
+        self.starts = starts
+        self.chunk_shapes = chunk_shapes
+
+    def __len__(self) -> int:
+        return len(self.starts)
+
+    def __getitem__(self, index: int) -> Array:
+        start, shape = int(self.starts[index]), self.chunk_shapes[index]
+        return self.base[start : start + prod(shape)].reshape(shape)
+
+    def __iter__(self) -> Iterator[Array]:
+        return map(self.__getitem__, range(len(self)))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return PackedRun, (self.base, self.starts, self.chunk_shapes)
+
+    def part(self, which: slice) -> PackedRun:
+        """Some of the arrays; no view is made."""
+        return PackedRun(self.base, self.starts[which], self.chunk_shapes[which])
+
+    @property
+    def shapes(self) -> list[Shape]:
+        """The shapes of the arrays; no view is made."""
+        return list(self.chunk_shapes)
+
+    def trimmed(self) -> PackedRun | tuple[Array, ...]:
+        """The same arrays around a base that holds nothing else, to be pickled."""
+        counts = list(map(prod, self.chunk_shapes))
+        stops = [int(start) + count for start, count in zip(self.starts, counts, strict=True)]
+        if len(self) == 0 or any(int(start) != stop for start, stop in zip(self.starts[1:], stops, strict=False)):
+            return tuple(self)
+        start = int(self.starts[0])
+        return PackedRun(self.base[start : stops[-1]], _moved(self.starts, -start), self.chunk_shapes)
+
+
+AnyRun = Run | PackedRun
+Block = tuple[Array, ...] | AnyRun
+Blocks = tuple[Block, ...]
+
+
+def _moved(column: Column, by: int) -> Column:
+    if isinstance(column, range):
+        return range(column.start + by, column.stop + by, column.step)
+    if isinstance(column, list):
+        return [value + by for value in column]
+    return column + by
+
+
+def from_arrays(arrays: Sequence[Array]) -> Blocks:
+    """Blocks that hold these arrays."""
+    if len(arrays) <= BLOCK_LENGTH:
+        return (tuple(arrays),) if arrays else ()
+    return tuple(tuple(arrays[i : i + BLOCK_LENGTH]) for i in range(0, len(arrays), BLOCK_LENGTH))
+
+
+def to_list(blocks: Blocks) -> list[Array]:
+    """All elements; the views of runs are made."""
+    return list(chain.from_iterable(blocks))
+
+
+def shapes_of(blocks: Blocks) -> list[Shape]:
+    """The shapes of all elements; no view is made."""
+    shapes: list[Shape] = []
+    for block in blocks:
+        shapes += [tuple(array.shape) for array in block] if isinstance(block, tuple) else block.shapes
+    return shapes
+
+
+def ends_of(blocks: Blocks) -> list[int]:
+    """How many elements there are up to the end of each block."""
+    return list(accumulate(map(len, blocks)))
+
+
+def find(ends: Sequence[int], blocks: Blocks, index: int) -> tuple[int, int]:
+    """The block that holds the element at `index`, and the place in it."""
+    number = bisect_right(ends, index)
+    return number, index - (ends[number] - len(blocks[number]))
+
+
+def append(blocks: Blocks, array: Array) -> Blocks:
+    """The blocks with one more element at the end."""
+    if blocks:
+        last = blocks[-1]
+        if type(last) is tuple and len(last) < BLOCK_LENGTH:
+            return (*blocks[:-1], (*last, array))
+    return (*blocks, (array,))
+
+
+def insert(blocks: Blocks, ends: Sequence[int], index: int, array: Array) -> Blocks:
+    """The blocks with one more element before the one at `index`, which exists."""
+    number, place = find(ends, blocks, index)
+    block = blocks[number]
+    if type(block) is tuple:
+        grown = (*block[:place], array, *block[place:])
+        half = len(grown) // 2
+        changed: Blocks = (grown,) if len(grown) <= BLOCK_LENGTH else (grown[:half], grown[half:])
+    elif place == 0:
+        changed = (*append(blocks[:number], array), block)
+        return _tidied((*changed, *blocks[number + 1 :]), ends[-1])
+    else:
+        assert not isinstance(block, tuple)
+        changed = (block.part(slice(place)), (array,), block.part(slice(place, None)))
+    return _tidied((*blocks[:number], *changed, *blocks[number + 1 :]), ends[-1])
+
+
+def erase(blocks: Blocks, ends: Sequence[int], index: int) -> Blocks:
+    """The blocks without the element at `index`."""
+    number, place = find(ends, blocks, index)
+    block = blocks[number]
+    if isinstance(block, tuple):
+        kept: Iterable[Block] = ((*block[:place], *block[place + 1 :]),)
+    else:
+        kept = (block.part(slice(place)), block.part(slice(place + 1, None)))
+    return _tidied((*blocks[:number], *filter(len, kept), *blocks[number + 1 :]), ends[-1])
+
+
+def erase_first(blocks: Blocks) -> Blocks:
+    """The blocks without their first element."""
+    rest = _part(blocks[0], slice(1, None))
+    return (rest, *blocks[1:]) if len(rest) else blocks[1:]
+
+
+def erase_last(blocks: Blocks) -> Blocks:
+    """The blocks without their last element."""
+    rest = _part(blocks[-1], slice(-1))
+    return (*blocks[:-1], rest) if len(rest) else blocks[:-1]
+
+
+def select(blocks: Blocks, indices: range) -> Blocks:
+    """The blocks of the elements at `indices`; no view is made."""
+    if not indices:
+        return ()
+    if indices.step < 0:
+        forwards = select(blocks, indices[::-1])
+        return tuple(_part(block, slice(None, None, -1)) for block in reversed(forwards))
+    chosen: list[Block] = []
+    end = 0
+    for block in blocks:
+        begin, end = end, end + len(block)
+        skipped = max(0, -(-(begin - indices.start) // indices.step))
+        first = indices.start + skipped * indices.step
+        if first < min(end, indices.stop):
+            chosen.append(_part(block, slice(first - begin, min(end, indices.stop) - begin, indices.step)))
+    return tuple(chosen)
+
+
+def _part(block: Block, which: slice) -> Block:
+    return block[which] if isinstance(block, tuple) else block.part(which)
+
+
+def _tidied(blocks: Blocks, length: int) -> Blocks:
+    """The same elements in fewer blocks, once there are many for their number.
+
+    Chunks of one split become one run again, without a view; other small neighbours become one tuple.  The threshold
+    lies far above what is left after tidying, so that the work is spread over the changes that made it necessary.
+    """
+    if len(blocks) <= 32 + length // 32:
+        return blocks
+    splits: list[list[Block]] = []
+    for block in blocks:
+        if splits and isinstance(block, Run) and isinstance(splits[-1][0], Run) and splits[-1][0].continues(block):
+            splits[-1].append(block)
+        else:
+            splits.append([block])
+    tidied: list[list[Block]] = []
+    room = 0
+    for block in (_one_run(runs) if len(runs) > 1 else runs[0] for runs in splits):
+        if len(block) <= room:
+            tidied[-1].append(block)
+        else:
+            tidied.append([block])
+            room = BLOCK_LENGTH
+        room -= len(block)
+    return tuple(tuple(chain.from_iterable(group)) if len(group) > 1 else group[0] for group in tidied)
+
+
+def _one_run(runs: Sequence[Any]) -> Run:
+    def column(name: str) -> Column:
+        parts = [getattr(run, name) for run in runs]
+        arrays = [
+            np.arange(part.start, part.stop, part.step) if isinstance(part, range) else np.asarray(part, dtype=np.int64)
+            for part in parts
+        ]
+        return np.concatenate(arrays)
+
+    return Run(runs[0].base, runs[0].cut, column("starts"), column("stops"))

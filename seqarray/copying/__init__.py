@@ -1,0 +1,44 @@
+"""How bytes are joined, split and duplicated: arrays and blocks in, arrays and blocks out.
+
+`standard` works on every namespace and alone gives every right answer; an engine is a faster way to the same result for
+one array library.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+from seqarray.arguments import Column
+from seqarray.blocks import Blocks, Cut
+from seqarray.copying import host, standard
+from seqarray.elementtypes import Kind
+from seqarray.namespaces import Array
+
+
+class Engine(Protocol):
+    """What `standard` and every engine can do.  Axes are counted from the front, sizes are right."""
+
+    #: Whether `join` finds out by itself, before it allocates, that shapes do not fit.
+    checks_shapes: bool
+
+    def join(self, arrays: list[Array], axis: int, kind: Kind, *, stack: bool, out: Any = None) -> Array:
+        """The arrays along one axis, an existing one or (with `stack`) a new one.  ValueError if shapes do not fit."""
+
+    def duplicate(self, array: Array, kind: Kind) -> Array:
+        """A copy of one array, in the dtype of `kind`."""
+
+    def split(self, array: Array, cut: Cut, starts: Column, stops: Column, kind: Kind) -> Blocks:
+        """Copies of the chunks of an array."""
+
+    def pack(self, arrays: list[Array], kind: Kind) -> Blocks:
+        """Copies of arrays of any shapes."""
+
+
+#: The engine for each array library that has one.
+ENGINES: dict[str, Any] = {"numpy": host}
+
+
+def engine_for(kind: Kind) -> Engine:
+    """The engine that works on arrays of this kind."""
+    engine: Engine = ENGINES.get(kind.library, standard)
+    return engine

@@ -1,0 +1,55 @@
+"""Joining and splitting on any array API namespace.  Keeps gradients, stays lazy, traces."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from seqarray.arguments import Column, is_unknown
+from seqarray.blocks import Blocks, Cut, Run, from_arrays
+from seqarray.elementtypes import Kind
+from seqarray.namespaces import Array, entering
+
+checks_shapes = False
+
+
+def join(arrays: list[Array], axis: int, kind: Kind, *, stack: bool, out: Any = None) -> Array:
+    """The arrays along one axis, an existing one or (with `stack`) a new one."""
+    if out is not None:
+        raise TypeError(f"out= is not supported for {kind.library} arrays")
+    xp = kind.namespace
+    with entering(xp, kind.device):
+        if not kind.exact:
+            arrays = [xp.astype(array, kind.dtype, copy=False) for array in arrays]
+        if stack:
+            # The standard wants an axis of the inputs; counted from the back, a new last axis is one everywhere.
+            return xp.stack(arrays, axis=-1 if axis == len(arrays[0].shape) else axis)
+        if kind.library == "dask" and any(is_unknown(length) for array in arrays for length in array.shape):
+            return xp.concatenate(arrays, axis=axis, allow_unknown_chunksizes=True)
+        return xp.concat(arrays, axis=axis)
+
+
+def duplicate(array: Array, kind: Kind) -> Array:
+    """A copy of one array, in the dtype of `kind`.  On dask a new lazy array: no byte moves."""
+    xp = kind.namespace
+    with entering(xp, kind.device):
+        if array.dtype != kind.dtype:
+            return xp.astype(array, kind.dtype)
+        if kind.library == "torch":
+            return array.clone()
+        if kind.library == "dask":
+            return array.copy()
+        return xp.asarray(array, copy=True)
+
+
+def split(array: Array, cut: Cut, starts: Column, stops: Column, kind: Kind) -> Blocks:
+    """Copies of the chunks of an array."""
+    chunks = list(Run(array, cut, starts, stops))
+    if kind.library == "jax":
+        # A slice is fresh memory already, unless it is the whole array.
+        return from_arrays([duplicate(chunk, kind) if chunk is array else chunk for chunk in chunks])
+    return from_arrays([duplicate(chunk, kind) for chunk in chunks])
+
+
+def pack(arrays: list[Array], kind: Kind) -> Blocks:
+    """Copies of arrays of any shapes."""
+    return from_arrays([duplicate(array, kind) for array in arrays])

@@ -1,0 +1,151 @@
+"""Which array library an array belongs to, and where it lives.
+
+This is the only module that imports array-api-compat.  torch, jax and dask are never imported from here: an array of
+theirs cannot exist before its user has imported them, so `sys.modules` is enough to recognise it.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from types import ModuleType
+from typing import Any
+
+import array_api_compat
+import numpy as np
+
+Array = Any
+Device = Any
+
+_COMPAT_NAMES = {
+    "numpy": "array_api_compat.numpy",
+    "cupy": "array_api_compat.cupy",
+    "torch": "array_api_compat.torch",
+    "dask": "array_api_compat.dask.array",
+    "dask.array": "array_api_compat.dask.array",
+    "jax": "jax.numpy",
+}
+
+_namespace_by_type: dict[type, Any] = {}
+
+#: Called with a namespace's library whenever the first array of some class has been seen.
+on_new_array_type: list[Callable[[str], None]] = []
+
+
+def namespace_of(array: Array) -> Any:
+    """The array API namespace of an array, looked up once per type.
+
+    Raises
+    ------
+    TypeError
+        For anything that is not an array, and for masked arrays, matrices and sparse arrays, which have no plain
+        rectangular memory to join or to cut.
+    """
+    try:
+        return _namespace_by_type[type(array)]
+    except KeyError:
+        pass
+    kind = type(array)
+    if issubclass(kind, (np.ma.MaskedArray, np.matrix)) or array_api_compat.is_pydata_sparse_array(array):
+        raise TypeError(f"{kind.__name__} is not supported; pass a plain dense array")
+    if not array_api_compat.is_array_api_obj(array):
+        raise TypeError(f"{kind.__module__}.{kind.__qualname__} is not an array")
+    namespace = array_api_compat.array_namespace(array)
+    _namespace_by_type[kind] = namespace
+    for notify in on_new_array_type:
+        notify(library_of(namespace))
+    return namespace
+
+
+def refuse_sparse(array: Array, namespace: Any) -> None:
+    """Sparse torch tensors share their class with dense ones, so only the instance can tell."""
+    if library_of(namespace) == "torch" and str(array.layout) != "torch.strided":
+        raise TypeError(f"a tensor of layout {array.layout} is not supported; pass a dense tensor")
+
+
+def library_of(namespace: Any) -> str:
+    """The short name of a namespace's library: "numpy", "cupy", "torch", "jax", "dask", "array_api_strict", ..."""
+    name: str = getattr(namespace, "__name__", type(namespace).__name__)
+    return name.removeprefix("array_api_compat.").partition(".")[0]
+
+
+def resolve_namespace(xp: Any) -> Any:
+    """The namespace that `xp` stands for: a module, its compat module, or the name of either."""
+    if xp is None:
+        return None
+    name = xp if isinstance(xp, str) else getattr(xp, "__name__", None)
+    if isinstance(xp, str) or name in _COMPAT_NAMES:
+        return importlib.import_module(_COMPAT_NAMES.get(str(name), str(name)))
+    if not hasattr(xp, "asarray") or not hasattr(xp, "concat"):
+        raise TypeError(f"xp is {xp!r}; expected an array namespace or the name of one, such as 'numpy' or 'torch'")
+    return xp
+
+
+def namespace_name(namespace: Any) -> str:
+    """The importable name of a namespace, the form in which it is pickled."""
+    return str(namespace.__name__)
+
+
+def device_of(array: Array) -> Device:
+    """The device of an array; None while it is being traced."""
+    return array_api_compat.device(array)
+
+
+def same_device(a: Device, b: Device) -> bool:
+    """Whether two devices are one; an unknown device (of a traced array) agrees with every other.
+
+    Compared one by one because CuPy's devices cannot be hashed.
+    """
+    return a is b or a is None or b is None or bool(a == b)
+
+
+def as_device(namespace: Any, device: Device) -> Device:
+    """`device` in the form that arrays of `namespace` report, from any form in which users write it."""
+    if device is None:
+        return None
+    library = library_of(namespace)
+    if library in ("numpy", "dask"):
+        if device != "cpu":
+            raise ValueError(f"{library} has the device 'cpu' only, not {device!r}")
+        return "cpu"
+    if library == "torch":
+        return sys.modules["torch"].device(device)
+    if library == "cupy":
+        if isinstance(device, str):
+            device = int(device.removeprefix("cuda").removeprefix(":") or 0)
+        return namespace.cuda.Device(device) if isinstance(device, int) else device
+    if library == "jax" and isinstance(device, str):
+        platform, _, number = device.partition(":")
+        return sys.modules["jax"].devices(platform)[int(number or 0)]
+    if library == "array_api_strict" and isinstance(device, str):
+        return namespace.Device(device)
+    return device
+
+
+def entering(namespace: Any, device: Device) -> AbstractContextManager[Any]:
+    """A context in which results are allocated on `device`.
+
+    CuPy allocates on the current device, whatever the inputs' device is and whatever `device=` says; every other
+    library follows its inputs.
+    """
+    if library_of(namespace) == "cupy" and device is not None:
+        entered: AbstractContextManager[Any] = device
+        return entered
+    return nullcontext()
+
+
+def is_lazy(array: Array) -> bool:
+    """Whether values cannot be read now: of a dask array, a traced array, a tensor on torch's meta device."""
+    library = library_of(namespace_of(array))
+    if library == "jax":
+        return isinstance(array, sys.modules["jax"].core.Tracer)
+    if library == "torch":
+        return bool(array.device.type == "meta")
+    return library == "dask"
+
+
+def loaded(name: str) -> ModuleType | None:
+    """A module if the user's program has imported it already."""
+    return sys.modules.get(name)

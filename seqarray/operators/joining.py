@@ -1,0 +1,136 @@
+"""The operator that joins the elements of a sequence."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from seqarray import blocks as _blocks
+from seqarray.arguments import Shape, axis_in_range, check_joinable, copy_flag, flag
+from seqarray.blocks import Run
+from seqarray.copying import engine_for
+from seqarray.namespaces import Array
+from seqarray.sequence import ArraySequence, as_sequence
+
+
+def concat_from_sequence(
+    sequence: Any, /, *, axis: int, new_axis: int = 0, out: Any = None, copy: bool | None = True
+) -> Array:
+    """Join all elements into one array, along an axis that they have or along a new one.
+
+    Parameters
+    ----------
+    sequence : ArraySequence, or list or tuple of arrays
+        At least one element.  Shapes must be equal, but for the lengths along `axis` when ``new_axis=0``.
+    axis : int
+        For elements of rank `r` in ``[-r, r - 1]``, with ``new_axis=1`` in ``[-r - 1, r]``.
+    new_axis : {0, 1}, default 0
+        0 concatenates along `axis`.  1 stacks: the elements lie side by side along a new axis at this place.
+    out : NumPy array, optional
+        Where to write the result: of its shape and dtype.  It may share memory with the elements.
+    copy : bool or None, default True
+        True gives fresh memory in one allocation.  None gives a view where that is possible: of a single element, or of
+        an array whose chunks, next to each other, are all there is to join.  False raises where it is not.
+
+    Returns
+    -------
+    array
+        The joined array; `out` if it was given.
+
+    Raises
+    ------
+    ValueError
+        If the sequence is empty, shapes do not fit, `out` has another shape, or ``copy=False`` and a copy is needed.
+    AxisError
+        If the axis is out of range; elements of rank 0 can only be stacked.
+    TypeError
+        If `out` has another dtype or is not a NumPy array.
+
+    Notes
+    -----
+    ONNX operator ConcatFromSequence, since opset 11.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import seqarray as sa
+    >>> s = sa.sequence_construct(np.asarray([1, 2]), np.asarray([3, 4]))
+    >>> sa.concat_from_sequence(s, axis=0)
+    array([1, 2, 3, 4])
+    >>> sa.concat_from_sequence(s, axis=0, new_axis=1)
+    array([[1, 2],
+           [3, 4]])
+    """
+    sequence = as_sequence(sequence, operator="concat_from_sequence")
+    kind, blocks = sequence._kind, sequence._blocks
+    stack = flag(new_axis, operator="concat_from_sequence", name="new_axis")
+    copy_flag(copy, operator="concat_from_sequence")
+    if not blocks:
+        raise ValueError("concat_from_sequence: the sequence is empty, so the rank of the result is unknown")
+    if kind.namespace is None:
+        raise TypeError("concat_from_sequence: the elements of the sequence are not arrays")
+
+    if len(blocks) == 1 and isinstance(blocks[0], Run):
+        rejoined = _rejoined(blocks[0], axis, stack)
+        if rejoined is not None and out is None:
+            return rejoined if copy is not True else engine_for(kind).duplicate(rejoined, kind)
+
+    arrays = _blocks.to_list(blocks)
+    axis = axis_in_range(axis, len(arrays[0].shape), operator="concat_from_sequence", of="element 0", new=stack)
+    if copy is not True:
+        if out is not None:
+            raise ValueError(f"concat_from_sequence: out= is written to, so copy must be True, not {copy}")
+        view = _view_of_one(arrays, axis, stack)
+        if view is not None and not (copy is False and kind.library == "jax" and view is not arrays[0]):
+            return view
+        if copy is False:
+            raise ValueError(
+                f"concat_from_sequence: joining {len(arrays)} arrays needs a copy; pass copy=True or copy=None"
+            )
+    engine = engine_for(kind)
+    if out is not None or not engine.checks_shapes:
+        shapes = [tuple(array.shape) for array in arrays]
+        check_joinable(shapes, axis, operator="concat_from_sequence", stack=stack)
+        if out is not None:
+            _check_out(out, sequence, _joined_shape(shapes, axis, stack))
+    try:
+        return engine.join(arrays, axis, kind, stack=stack, out=out)
+    except ValueError:
+        check_joinable([tuple(array.shape) for array in arrays], axis, operator="concat_from_sequence", stack=stack)
+        raise
+
+
+def _rejoined(run: Run, axis: Any, stack: bool) -> Array | None:
+    """The chunks of one split joined along the axis they came from, if that is what is asked for."""
+    if stack != run.cut.dropped:
+        return None
+    rank = len(run.cut.shape) - run.cut.dropped
+    axis = axis_in_range(axis, rank, operator="concat_from_sequence", of="element 0", new=stack)
+    return run.rejoined() if axis == run.cut.axis else None
+
+
+def _view_of_one(arrays: list[Array], axis: int, stack: bool) -> Array | None:
+    if len(arrays) > 1:
+        return None
+    return arrays[0][(*(slice(None),) * axis, None, ...)] if stack else arrays[0]
+
+
+def _joined_shape(shapes: list[Shape], axis: int, stack: bool) -> Shape:
+    before = shapes[0][:axis]
+    if stack:
+        return (*before, len(shapes), *shapes[0][axis:])
+    return (*before, sum(shape[axis] for shape in shapes), *shapes[0][axis + 1 :])
+
+
+def _check_out(out: Any, sequence: ArraySequence[Any], shape: Shape) -> None:
+    if sequence._kind.library != "numpy":
+        raise TypeError(f"concat_from_sequence: out= is not supported for {sequence._kind.library} arrays")
+    if not isinstance(out, np.ndarray):
+        raise TypeError(f"concat_from_sequence: out is a {type(out).__name__}; expected a NumPy array")
+    if out.dtype != sequence.dtype:
+        raise TypeError(f"concat_from_sequence: out has dtype {out.dtype}; the result has {sequence.dtype}")
+    if out.shape != shape:
+        raise ValueError(f"concat_from_sequence: out has shape {out.shape}; the result has {shape}")
+    if not out.flags.writeable:
+        raise ValueError("concat_from_sequence: out is read-only")

@@ -1,0 +1,173 @@
+"""The operators that split an array."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from seqarray import blocks as _blocks
+from seqarray.arguments import (
+    Column,
+    axis_in_range,
+    chunks_of_sizes,
+    copy_flag,
+    equal_chunks,
+    flag,
+    integer,
+    length_along,
+    sizes_of_parts,
+)
+from seqarray.blocks import Blocks, Cut, Run
+from seqarray.copying import engine_for
+from seqarray.elementtypes import Kind, as_array, kind_of
+from seqarray.namespaces import Array
+from seqarray.sequence import ArraySequence, make
+
+
+def split_to_sequence(
+    x: Array, /, split: Any = None, *, axis: int = 0, keepdims: int = 1, copy: bool | None = True
+) -> ArraySequence[Any]:
+    """Split an array into a sequence of chunks.
+
+    Parameters
+    ----------
+    x : array
+        The array, of rank 1 or more.
+    split : int, list, tuple or integer array, optional
+        An int or a 0-d array is the size of every chunk, of which only the last may be smaller.  A list, a tuple or a
+        1-D array gives all sizes, which must sum to the length of the axis.  Default: chunks of one.
+    axis : int, default 0
+        In ``[-r, r - 1]`` for an array of rank `r`.
+    keepdims : {0, 1}, default 1
+        0 drops the axis from the chunks, if `split` is not given.  Otherwise it is ignored.
+    copy : bool or None, default True
+        True gives fresh memory, on NumPy one allocation that holds all chunks.  None gives views as `numpy.split` does,
+        which are made when they are asked for.  False raises where a view is impossible.
+
+    Returns
+    -------
+    ArraySequence
+        The chunks in order.  Splitting an axis of length 0 without sizes gives none.
+
+    Raises
+    ------
+    ValueError
+        If sizes are negative or do not sum to the length of the axis, or ``copy=False`` on jax.
+    AxisError
+        If the axis is out of range; an array of rank 0 has none.
+    TypeError
+        If `x` is not an array, or sizes are not integers.
+
+    Notes
+    -----
+    ONNX operator SplitToSequence, since opset 11; opset 24 adds bfloat16.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import seqarray as sa
+    >>> list(sa.split_to_sequence(np.arange(5), 2))
+    [array([0, 1]), array([2, 3]), array([4])]
+    >>> sa.split_to_sequence(np.zeros((3, 4)), axis=1, keepdims=0)
+    <ArraySequence of 4 float64 arrays, numpy on cpu: (3,), (3,), (3,), (3,)>
+    """
+    operator = "split_to_sequence"
+    copy_flag(copy, operator=operator)
+    keep = flag(keepdims, operator=operator, name="keepdims")
+    x, axis, length = _splittable(x, axis, operator)
+    if split is None:
+        split = 1
+    else:
+        keep = True
+    if not isinstance(split, (list, tuple)) and len(getattr(split, "shape", ())) == 0:
+        starts, stops = equal_chunks(length, integer(split, operator=operator, name="split"), operator=operator)
+    else:
+        starts, stops = chunks_of_sizes(length, split, axis=axis, operator=operator)
+    kind = kind_of(x)
+    cut = Cut(tuple(x.shape), axis, dropped=not keep)
+    return make(kind, _chunks(x, cut, starts, stops, kind, copy, operator), len(starts))
+
+
+def split(
+    x: Array, /, split: Any = None, *, axis: int = 0, num_outputs: int | None = None, copy: bool | None = True
+) -> tuple[Array, ...]:
+    """Split an array into a tuple of arrays.
+
+    Parameters
+    ----------
+    x : array
+        The array, of rank 1 or more.
+    split : list, tuple or 1-D integer array, optional
+        The sizes, which must sum to the length of the axis.
+    axis : int, default 0
+        In ``[-r, r - 1]`` for an array of rank `r`.
+    num_outputs : int, optional
+        The number of chunks instead of their sizes.  If the length of the axis is no multiple of it, all sizes are
+        rounded up but the last.
+    copy : bool or None, default True
+        True gives fresh memory, on NumPy one allocation that holds all chunks.  None gives views as `numpy.split` does.
+        False raises where a view is impossible.
+
+    Returns
+    -------
+    tuple of array
+        The chunks in order.
+
+    Raises
+    ------
+    ValueError
+        If sizes are negative or do not sum to the length of the axis, if `num_outputs` leaves the last chunk a negative
+        size, if both or neither of `split` and `num_outputs` are given, or ``copy=False`` on jax.
+    AxisError
+        If the axis is out of range; an array of rank 0 has none.
+    TypeError
+        If `x` is not an array, or `split` is a single number, which other libraries read in two ways.
+
+    Notes
+    -----
+    ONNX operator Split, since opset 1; the rules here are those of opset 18.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import seqarray as sa
+    >>> sa.split(np.arange(5), [2, 3])
+    (array([0, 1]), array([2, 3, 4]))
+    >>> sa.split(np.arange(5), num_outputs=2)
+    (array([0, 1, 2]), array([3, 4]))
+    """
+    operator = "split"
+    copy_flag(copy, operator=operator)
+    if (split is None) == (num_outputs is None):
+        given = "both" if split is not None else "neither"
+        raise ValueError(f"split: either split or num_outputs must be given, but not both; got {given}")
+    x, axis, length = _splittable(x, axis, operator)
+    if split is None:
+        parts = integer(num_outputs, operator=operator, name="num_outputs")
+        split = sizes_of_parts(length, parts, operator=operator)
+    elif not isinstance(split, (list, tuple)) and len(getattr(split, "shape", ())) == 0:
+        raise TypeError(
+            f"split: split must be 1-D: all sizes in a list, a tuple or an array, not {split!r}; "
+            "num_outputs=n makes n chunks, and split_to_sequence(x, n) makes chunks of n"
+        )
+    starts, stops = chunks_of_sizes(length, split, axis=axis, operator=operator)
+    kind = kind_of(x)
+    return tuple(_blocks.to_list(_chunks(x, Cut(tuple(x.shape), axis), starts, stops, kind, copy, operator)))
+
+
+def _splittable(x: Any, axis: Any, operator: str) -> tuple[Array, int, int]:
+    """The array, the axis counted from the front, and its length."""
+    x = as_array(x, operator=operator, label="x")
+    axis = axis_in_range(axis, len(x.shape), operator=operator, of="x")
+    return x, axis, length_along(x.shape, axis, operator=operator, of="x")
+
+
+def _chunks(x: Array, cut: Cut, starts: Column, stops: Column, kind: Kind, copy: bool | None, operator: str) -> Blocks:
+    if not len(starts):
+        return ()
+    if copy is True:
+        return engine_for(kind).split(x, cut, starts, stops, kind)
+    if kind.library == "jax" and copy is False:
+        if len(starts) == 1 and not cut.dropped:
+            return ((x,),)
+        raise ValueError(f"{operator}: jax has no views, so chunks need a copy; pass copy=True or copy=None")
+    return (Run(x, cut, starts, stops),)

@@ -1,0 +1,137 @@
+"""Strict comparison of arrays and sequences, for tests."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from seqarray.elementtypes import as_array, element_type_of, native
+from seqarray.namespaces import Array, device_of, library_of, namespace_of, same_device
+from seqarray.sequence import ArraySequence, as_sequence
+
+__all__ = ["assert_arrays_equal", "assert_sequences_equal", "to_numpy"]
+
+
+def assert_sequences_equal(actual: Any, expected: Any) -> None:
+    """Assert that a value is a sequence, and equal to another in everything.
+
+    Parameters
+    ----------
+    actual : ArraySequence
+        The sequence to check.  A list or tuple is not one.
+    expected : ArraySequence, or list or tuple of arrays
+        What it should be: length, element type, array library and device, and for every element its shape and values.
+
+    Raises
+    ------
+    AssertionError
+        With the first difference.
+
+    Notes
+    -----
+    NaN equals NaN.  0.0 and -0.0 are equal, as in `numpy.testing`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import seqarray as sa
+    >>> sa.testing.assert_sequences_equal(sa.split_to_sequence(np.arange(3), 2), [np.arange(2), np.asarray([2])])
+    """
+    if not isinstance(actual, ArraySequence):
+        raise AssertionError(f"expected an ArraySequence, got {type(actual).__name__}")
+    expected = as_sequence(expected, operator="assert_sequences_equal")
+    if len(actual) != len(expected):
+        raise AssertionError(f"lengths differ: got {len(actual)}, expected {len(expected)}")
+    if actual.element_type != expected.element_type:
+        raise AssertionError(f"element types differ: got {actual.element_type}, expected {expected.element_type}")
+    for index, (element, wanted) in enumerate(zip(actual, expected, strict=True)):
+        try:
+            assert_arrays_equal(element, wanted)
+        except AssertionError as error:
+            raise AssertionError(f"element {index}: {error}") from None
+
+
+def assert_arrays_equal(actual: Array, expected: Array) -> None:
+    """Assert that two arrays are equal in library, device, element type, dtype (but for byte order), shape and values.
+
+    Parameters
+    ----------
+    actual, expected : array
+        The array to check, and what it should be.
+
+    Raises
+    ------
+    AssertionError
+        With the first difference.
+
+    Notes
+    -----
+    Two arrays of text may have different dtypes: widths of `str_`, `StringDType` and object are all "string".
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import seqarray as sa
+    >>> sa.testing.assert_arrays_equal(np.ones(2), np.asarray([1.0, 1.0]))
+    """
+    for array in (actual, expected):
+        if isinstance(array, np.generic):
+            raise AssertionError(f"{array!r} is a NumPy scalar, not an array")
+        try:
+            as_array(array, operator="assert_arrays_equal", label="value")
+        except TypeError as error:
+            raise AssertionError(str(error)) from None
+    if namespace_of(actual) is not namespace_of(expected):
+        libraries = library_of(namespace_of(actual)), library_of(namespace_of(expected))
+        raise AssertionError("array libraries differ: got {}, expected {}".format(*libraries))
+    if not same_device(device_of(actual), device_of(expected)):
+        raise AssertionError(f"devices differ: got {device_of(actual)}, expected {device_of(expected)}")
+    is_text = element_type_of(actual.dtype) == element_type_of(expected.dtype) == "string"
+    if not is_text and native(actual.dtype) != native(expected.dtype):
+        raise AssertionError(f"dtypes differ: got {actual.dtype}, expected {expected.dtype}")
+    if tuple(actual.shape) != tuple(expected.shape):
+        # A length that dask does not know yet compares equal to nothing; only the computed shape counts then.
+        if library_of(namespace_of(actual)) != "dask":
+            raise AssertionError(f"shapes differ: got {tuple(actual.shape)}, expected {tuple(expected.shape)}")
+    values, wanted = to_numpy(actual), to_numpy(expected)
+    if is_text:
+        values, wanted = values.astype(object), wanted.astype(object)
+    np.testing.assert_array_equal(values, wanted, strict=True)
+
+
+def to_numpy(array: Array) -> np.ndarray[Any, Any]:
+    """The values of an array as a NumPy array, whatever it takes: a test may move data.
+
+    Parameters
+    ----------
+    array : array
+        An array of any library, on any device; a lazy one is computed.
+
+    Returns
+    -------
+    numpy.ndarray
+        Its values.  What NumPy has no dtype for (torch's bfloat16 and float8) comes as its bits, in unsigned integers.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import seqarray as sa
+    >>> sa.testing.to_numpy(np.float32(2))
+    array(2., dtype=float32)
+    """
+    library = library_of(namespace_of(array))
+    if library == "cupy":
+        return np.asarray(array.get())
+    if library == "torch":
+        array = array.detach().cpu().resolve_conj().resolve_neg()
+        if array.dtype.itemsize <= 2 and array.dtype.is_floating_point and element_type_of(array.dtype) != "float16":
+            unsigned = {1: "uint8", 2: "uint16"}[array.dtype.itemsize]
+            array = array.view(getattr(namespace_of(array), unsigned))
+        return np.asarray(array.numpy())
+    if library == "dask":
+        return np.asarray(array.compute())
+    if library == "array_api_strict":
+        xp = namespace_of(array)
+        array = array.to_device(xp.Device("CPU_DEVICE"))
+    return np.asarray(array)
