@@ -23,6 +23,8 @@ _LONG_COLUMN = 64
 
 def flag(value: Any, *, operator: str, name: str) -> bool:
     """An ONNX integer attribute that is 0 or 1, or a bool."""
+    if type(value) is int and 0 <= value <= 1:
+        return value == 1
     if isinstance(value, (int, np.integer, np.bool_)):
         if value in (0, 1):
             return bool(value)

@@ -186,8 +186,10 @@ def from_arrays(arrays: Sequence[Array]) -> Blocks:
     return tuple(tuple(arrays[i : i + BLOCK_LENGTH]) for i in range(0, len(arrays), BLOCK_LENGTH))
 
 
-def to_list(blocks: Blocks) -> list[Array]:
+def to_arrays(blocks: Blocks) -> Sequence[Array]:
     """All elements; the views of runs are made."""
+    if len(blocks) == 1 and type(blocks[0]) is tuple:
+        return blocks[0]
     return list(chain.from_iterable(blocks))
 
 
@@ -215,8 +217,8 @@ def append(blocks: Blocks, array: Array) -> Blocks:
     if blocks:
         last = blocks[-1]
         if type(last) is tuple and len(last) < BLOCK_LENGTH:
-            return (*blocks[:-1], (*last, array))
-    return (*blocks, (array,))
+            return blocks[:-1] + (last + (array,),)
+    return blocks + ((array,),)
 
 
 def insert(blocks: Blocks, ends: Sequence[int], index: int, array: Array) -> Blocks:
@@ -250,13 +252,13 @@ def erase(blocks: Blocks, ends: Sequence[int], index: int) -> Blocks:
 def erase_first(blocks: Blocks) -> Blocks:
     """The blocks without their first element."""
     rest = _part(blocks[0], slice(1, None))
-    return (rest, *blocks[1:]) if len(rest) else blocks[1:]
+    return (rest,) + blocks[1:] if len(rest) else blocks[1:]
 
 
 def erase_last(blocks: Blocks) -> Blocks:
     """The blocks without their last element."""
     rest = _part(blocks[-1], slice(-1))
-    return (*blocks[:-1], rest) if len(rest) else blocks[:-1]
+    return blocks[:-1] + (rest,) if len(rest) else blocks[:-1]
 
 
 def select(blocks: Blocks, indices: range) -> Blocks:

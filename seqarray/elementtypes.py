@@ -195,12 +195,12 @@ class Kind:
     device : device or None
         Where the elements live; None while unknown.
     array_type : type or None
-        The class of the first element: an array of exactly this class needs no look-up of its namespace.
+        For NumPy the class of the first element: an array of just this class is known to agree in library and device.
     exact : bool
         Whether every element has exactly `dtype`, not just the same element type.
     """
 
-    __slots__ = ("array_type", "device", "dtype", "element_type", "exact", "library", "namespace")
+    __slots__ = ("array_type", "device", "dtype", "element_type", "engine", "exact", "library", "namespace")
 
     def __init__(
         self,
@@ -219,6 +219,8 @@ class Kind:
         self.device = device
         self.array_type = array_type
         self.exact = exact
+        #: Where `seqarray.copying` keeps what it has chosen for this kind.
+        self.engine: Any = None
 
 
 #: The kind of a sequence that was rebuilt around something other than arrays, as pytree transformations do.
@@ -252,12 +254,13 @@ def kind_of(array: Array) -> Kind:
 
 def _new_kind(array: Array) -> Kind:
     dtype = native(array.dtype)
+    namespace = namespace_of(array)
     return Kind(
         element_type_of(array.dtype),
-        namespace=namespace_of(array),
+        namespace=namespace,
         dtype=dtype,
         device=device_of(array),
-        array_type=type(array),
+        array_type=type(array) if library_of(namespace) == "numpy" else None,
         exact=bool(dtype == array.dtype),
     )
 
@@ -291,15 +294,25 @@ def admit(kind: Kind, array: Array, *, operator: str, label: str) -> Kind:
             f"{operator}: {label} is on device {device}; the sequence is on {wanted}, "
             "and nothing is moved between devices"
         )
-    if kind.dtype is None or kind.array_type is None:
+    if kind.namespace is None or kind.dtype is None:
         return kind_of(array)
-    if kind.exact and array.dtype == kind.dtype:
+    if array.dtype == kind.dtype:
         return kind
+    dtype = common_dtype(kind.dtype, array.dtype)
+    return kind if not kind.exact and dtype == kind.dtype else _with_dtype(kind, dtype, exact=False)
+
+
+def settled(kind: Kind) -> Kind:
+    """The kind of copies: every one of them has exactly the common dtype."""
+    return kind if kind.exact else _with_dtype(kind, kind.dtype, exact=True)
+
+
+def _with_dtype(kind: Kind, dtype: Any, *, exact: bool) -> Kind:
     return Kind(
-        element_type,
-        namespace=namespace,
-        dtype=common_dtype(kind.dtype, array.dtype),
+        kind.element_type,
+        namespace=kind.namespace,
+        dtype=dtype,
         device=kind.device,
         array_type=kind.array_type,
-        exact=False,
+        exact=exact,
     )

@@ -47,13 +47,13 @@ def namespace_of(array: Array) -> Any:
         return _namespace_by_type[type(array)]
     except KeyError:
         pass
-    kind = type(array)
-    if issubclass(kind, (np.ma.MaskedArray, np.matrix)) or array_api_compat.is_pydata_sparse_array(array):
-        raise TypeError(f"{kind.__name__} is not supported; pass a plain dense array")
+    array_type = type(array)
+    if issubclass(array_type, (np.ma.MaskedArray, np.matrix)) or array_api_compat.is_pydata_sparse_array(array):
+        raise TypeError(f"{array_type.__name__} is not supported; pass a plain dense array")
     if not array_api_compat.is_array_api_obj(array):
-        raise TypeError(f"{kind.__module__}.{kind.__qualname__} is not an array")
+        raise TypeError(f"{array_type.__module__}.{array_type.__qualname__} is not an array")
     namespace = array_api_compat.array_namespace(array)
-    _namespace_by_type[kind] = namespace
+    _namespace_by_type[array_type] = namespace
     for notify in on_new_array_type:
         notify(library_of(namespace))
     return namespace

@@ -8,6 +8,8 @@ from itertools import chain
 from math import prod
 from typing import Any, Generic, NoReturn, TypeVar, final, overload
 
+import numpy as np
+
 from seqarray import blocks as _blocks
 from seqarray.arguments import Shape, axis_in_range
 from seqarray.blocks import Block, Blocks
@@ -226,7 +228,7 @@ class ArraySequence(Generic[ArrayT]):
         if self._kind.exact:
             itemsize = itemsize_of(self._kind.dtype) if self._length else 0
             return sum(map(prod, _blocks.shapes_of(self._blocks))) * itemsize
-        arrays: list[Any] = _blocks.to_list(self._blocks)
+        arrays = _blocks.to_arrays(self._blocks)
         return sum(prod(array.shape) * itemsize_of(array.dtype) for array in arrays)
 
 
@@ -260,11 +262,17 @@ def _checked(arrays: Sequence[Any], *, operator: str) -> tuple[Kind, Sequence[Ar
     """The common kind of arrays, and the arrays themselves (NumPy scalars as 0-d arrays)."""
     if not arrays:
         return Kind("float32"), ()
+    if type(arrays[0]) is np.ndarray:
+        kind, dtype = kind_of(arrays[0]), arrays[0].dtype
+        for array in arrays:
+            if type(array) is not np.ndarray or array.dtype is not dtype:
+                break
+        else:
+            return kind, arrays
     checked: list[Array] = [as_array(array, operator=operator, label=f"element {i}") for i, array in enumerate(arrays)]
     kind = kind_of(checked[0])
     for index, array in enumerate(checked):
-        if array.dtype is not kind.dtype or type(array) is not kind.array_type or kind.library != "numpy":
-            kind = admit(kind, array, operator=operator, label=f"element {index}")
+        kind = admit(kind, array, operator=operator, label=f"element {index}")
     return kind, checked
 
 

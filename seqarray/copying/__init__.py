@@ -6,6 +6,7 @@ one array library.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Protocol
 
 from seqarray.arguments import Column
@@ -21,7 +22,7 @@ class Engine(Protocol):
     #: Whether `join` finds out by itself, before it allocates, that shapes do not fit.
     checks_shapes: bool
 
-    def join(self, arrays: list[Array], axis: int, kind: Kind, *, stack: bool, out: Any = None) -> Array:
+    def join(self, arrays: Sequence[Array], axis: int, kind: Kind, *, stack: bool, out: Any = None) -> Array:
         """The arrays along one axis, an existing one or (with `stack`) a new one.  ValueError if shapes do not fit."""
 
     def duplicate(self, array: Array, kind: Kind) -> Array:
@@ -30,7 +31,7 @@ class Engine(Protocol):
     def split(self, array: Array, cut: Cut, starts: Column, stops: Column, kind: Kind) -> Blocks:
         """Copies of the chunks of an array."""
 
-    def pack(self, arrays: list[Array], kind: Kind) -> Blocks:
+    def pack(self, arrays: Sequence[Array], kind: Kind) -> Blocks:
         """Copies of arrays of any shapes."""
 
 
@@ -40,5 +41,7 @@ ENGINES: dict[str, Any] = {"numpy": host}
 
 def engine_for(kind: Kind) -> Engine:
     """The engine that works on arrays of this kind."""
-    engine: Engine = ENGINES.get(kind.library, standard)
+    if kind.engine is None:
+        kind.engine = ENGINES.get(kind.library, standard)
+    engine: Engine = kind.engine
     return engine

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from seqarray.arguments import Column, is_unknown
@@ -12,7 +13,7 @@ from seqarray.namespaces import Array, entering
 checks_shapes = False
 
 
-def join(arrays: list[Array], axis: int, kind: Kind, *, stack: bool, out: Any = None) -> Array:
+def join(arrays: Sequence[Array], axis: int, kind: Kind, *, stack: bool, out: Any = None) -> Array:
     """The arrays along one axis, an existing one or (with `stack`) a new one."""
     if out is not None:
         raise TypeError(f"out= is not supported for {kind.library} arrays")
@@ -50,6 +51,6 @@ def split(array: Array, cut: Cut, starts: Column, stops: Column, kind: Kind) -> 
     return from_arrays([duplicate(chunk, kind) for chunk in chunks])
 
 
-def pack(arrays: list[Array], kind: Kind) -> Blocks:
+def pack(arrays: Sequence[Array], kind: Kind) -> Blocks:
     """Copies of arrays of any shapes."""
     return from_arrays([duplicate(array, kind) for array in arrays])

@@ -7,7 +7,7 @@ from typing import Any
 from seqarray import blocks as _blocks
 from seqarray.arguments import copy_flag, position_in_range
 from seqarray.copying import engine_for
-from seqarray.elementtypes import OPAQUE, admit, as_array, as_element_type, dtype_for, widest_integer
+from seqarray.elementtypes import OPAQUE, admit, as_array, as_element_type, dtype_for, settled, widest_integer
 from seqarray.namespaces import Array, as_device, entering, resolve_namespace
 from seqarray.sequence import ArraySequence, as_sequence, make
 
@@ -51,8 +51,8 @@ def sequence_construct(*inputs: Array, copy: bool | None = None) -> ArraySequenc
     sequence = as_sequence(inputs, operator="sequence_construct")
     if copy is True:
         kind = sequence._kind
-        packed = engine_for(kind).pack(_blocks.to_list(sequence._blocks), kind)
-        return make(kind, packed, len(inputs))
+        packed = engine_for(kind).pack(_blocks.to_arrays(sequence._blocks), kind)
+        return make(settled(kind), packed, len(inputs))
     return sequence
 
 
@@ -134,11 +134,12 @@ def sequence_at(sequence: Any, /, position: Any, *, copy: bool | None = True) ->
     >>> sa.sequence_at([np.zeros(2), np.ones(3)], -1)
     array([1., 1., 1.])
     """
-    copy_flag(copy, operator="sequence_at")
-    sequence = as_sequence(sequence, operator="sequence_at")
+    if type(sequence) is not ArraySequence:
+        sequence = as_sequence(sequence, operator="sequence_at")
     element = sequence[position_in_range(position, sequence._length, operator="sequence_at")]
     if copy is True:
         return engine_for(sequence._kind).duplicate(element, sequence._kind)
+    copy_flag(copy, operator="sequence_at")
     return element
 
 
@@ -183,9 +184,10 @@ def sequence_insert(sequence: Any, /, tensor: Array, position: Any = None) -> Ar
     >>> s
     <ArraySequence of 3 float64 arrays, numpy on cpu: (0,), (1,), (2,)>
     """
-    sequence = as_sequence(sequence, operator="sequence_insert")
+    if type(sequence) is not ArraySequence:
+        sequence = as_sequence(sequence, operator="sequence_insert")
     kind, length = sequence._kind, sequence._length
-    if type(tensor) is not kind.array_type or kind.library != "numpy" or tensor.dtype is not kind.dtype:
+    if type(tensor) is not kind.array_type or tensor.dtype is not kind.dtype:
         tensor = as_array(tensor, operator="sequence_insert", label="tensor")
         kind = admit(kind, tensor, operator="sequence_insert", label="tensor")
     if position is not None:
@@ -228,7 +230,8 @@ def sequence_erase(sequence: Any, /, position: Any = None) -> ArraySequence[Any]
     >>> sa.sequence_erase([np.zeros(1), np.zeros(2), np.zeros(3)], 0)
     <ArraySequence of 2 float64 arrays, numpy on cpu: (2,), (3,)>
     """
-    sequence = as_sequence(sequence, operator="sequence_erase")
+    if type(sequence) is not ArraySequence:
+        sequence = as_sequence(sequence, operator="sequence_erase")
     length = sequence._length
     if length == 0:
         raise IndexError("sequence_erase: the sequence is empty; there is nothing to erase")

@@ -8,8 +8,9 @@ import numpy as np
 
 from seqarray import blocks as _blocks
 from seqarray.arguments import Shape, axis_in_range, check_joinable, copy_flag, flag
-from seqarray.blocks import Run
+from seqarray.blocks import Block, Run
 from seqarray.copying import engine_for
+from seqarray.elementtypes import Kind
 from seqarray.namespaces import Array
 from seqarray.sequence import ArraySequence, as_sequence
 
@@ -62,58 +63,60 @@ def concat_from_sequence(
     array([[1, 2],
            [3, 4]])
     """
-    sequence = as_sequence(sequence, operator="concat_from_sequence")
+    if type(sequence) is not ArraySequence:
+        sequence = as_sequence(sequence, operator="concat_from_sequence")
     kind, blocks = sequence._kind, sequence._blocks
     stack = flag(new_axis, operator="concat_from_sequence", name="new_axis")
-    copy_flag(copy, operator="concat_from_sequence")
+    if copy is not True:
+        copy_flag(copy, operator="concat_from_sequence")
+        if out is not None:
+            raise ValueError(f"concat_from_sequence: out= is written to, so copy must be True, not {copy}")
     if not blocks:
         raise ValueError("concat_from_sequence: the sequence is empty, so the rank of the result is unknown")
     if kind.namespace is None:
         raise TypeError("concat_from_sequence: the elements of the sequence are not arrays")
 
-    if len(blocks) == 1 and isinstance(blocks[0], Run):
-        rejoined = _rejoined(blocks[0], axis, stack)
-        if rejoined is not None and out is None:
-            return rejoined if copy is not True else engine_for(kind).duplicate(rejoined, kind)
-
-    arrays = _blocks.to_list(blocks)
-    axis = axis_in_range(axis, len(arrays[0].shape), operator="concat_from_sequence", of="element 0", new=stack)
-    if copy is not True:
-        if out is not None:
-            raise ValueError(f"concat_from_sequence: out= is written to, so copy must be True, not {copy}")
-        view = _view_of_one(arrays, axis, stack)
-        if view is not None and not (copy is False and kind.library == "jax" and view is not arrays[0]):
-            return view
-        if copy is False:
-            raise ValueError(
-                f"concat_from_sequence: joining {len(arrays)} arrays needs a copy; pass copy=True or copy=None"
-            )
     engine = engine_for(kind)
-    if out is not None or not engine.checks_shapes:
+    if out is None and len(blocks) == 1 and (len(blocks[0]) == 1 or type(blocks[0]) is Run):
+        source, view = _as_view(blocks[0], axis, stack)
+        if view is not None:
+            if copy is True:
+                return engine.duplicate(view, kind)
+            # What jax calls a slice is a copy.
+            if copy is None or kind.library != "jax" or view is source:
+                return view
+    arrays = _blocks.to_arrays(blocks)
+    axis = axis_in_range(axis, len(arrays[0].shape), operator="concat_from_sequence", of="element 0", new=stack)
+    if out is not None or copy is False or not engine.checks_shapes:
         shapes = [tuple(array.shape) for array in arrays]
         check_joinable(shapes, axis, operator="concat_from_sequence", stack=stack)
+        if copy is False:
+            raise ValueError(
+                f"concat_from_sequence: joining {len(arrays)} {kind.library} arrays takes a copy; "
+                "pass copy=True or copy=None"
+            )
         if out is not None:
-            _check_out(out, sequence, _joined_shape(shapes, axis, stack))
+            _check_out(out, kind, _joined_shape(shapes, axis, stack))
     try:
         return engine.join(arrays, axis, kind, stack=stack, out=out)
     except ValueError:
-        check_joinable([tuple(array.shape) for array in arrays], axis, operator="concat_from_sequence", stack=stack)
+        shapes = [tuple(array.shape) for array in arrays]
+        check_joinable(shapes, axis, operator="concat_from_sequence", stack=stack)
         raise
 
 
-def _rejoined(run: Run, axis: Any, stack: bool) -> Array | None:
-    """The chunks of one split joined along the axis they came from, if that is what is asked for."""
-    if stack != run.cut.dropped:
-        return None
-    rank = len(run.cut.shape) - run.cut.dropped
-    axis = axis_in_range(axis, rank, operator="concat_from_sequence", of="element 0", new=stack)
-    return run.rejoined() if axis == run.cut.axis else None
-
-
-def _view_of_one(arrays: list[Array], axis: int, stack: bool) -> Array | None:
-    if len(arrays) > 1:
-        return None
-    return arrays[0][(*(slice(None),) * axis, None, ...)] if stack else arrays[0]
+def _as_view(block: Block, axis: Any, stack: bool) -> tuple[Array, Array | None]:
+    """A block that is joined as it lies: the array it lies in, and the view; None where joining takes a copy."""
+    if isinstance(block, Run) and stack == block.cut.dropped:
+        rank = len(block.cut.shape) - block.cut.dropped
+        axis = axis_in_range(axis, rank, operator="concat_from_sequence", of="element 0", new=stack)
+        if axis == block.cut.axis:
+            return block.base, block.rejoined()
+    if len(block) > 1:
+        return None, None
+    element = block[0]
+    axis = axis_in_range(axis, len(element.shape), operator="concat_from_sequence", of="element 0", new=stack)
+    return element, element[(*(slice(None),) * axis, None, ...)] if stack else element
 
 
 def _joined_shape(shapes: list[Shape], axis: int, stack: bool) -> Shape:
@@ -123,13 +126,13 @@ def _joined_shape(shapes: list[Shape], axis: int, stack: bool) -> Shape:
     return (*before, sum(shape[axis] for shape in shapes), *shapes[0][axis + 1 :])
 
 
-def _check_out(out: Any, sequence: ArraySequence[Any], shape: Shape) -> None:
-    if sequence._kind.library != "numpy":
-        raise TypeError(f"concat_from_sequence: out= is not supported for {sequence._kind.library} arrays")
+def _check_out(out: Any, kind: Kind, shape: Shape) -> None:
+    if kind.library != "numpy":
+        raise TypeError(f"concat_from_sequence: out= is not supported for {kind.library} arrays")
     if not isinstance(out, np.ndarray):
         raise TypeError(f"concat_from_sequence: out is a {type(out).__name__}; expected a NumPy array")
-    if out.dtype != sequence.dtype:
-        raise TypeError(f"concat_from_sequence: out has dtype {out.dtype}; the result has {sequence.dtype}")
+    if out.dtype != kind.dtype:
+        raise TypeError(f"concat_from_sequence: out has dtype {out.dtype}; the result has {kind.dtype}")
     if out.shape != shape:
         raise ValueError(f"concat_from_sequence: out has shape {out.shape}; the result has {shape}")
     if not out.flags.writeable:

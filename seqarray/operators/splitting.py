@@ -18,7 +18,7 @@ from seqarray.arguments import (
 )
 from seqarray.blocks import Blocks, Cut, Run
 from seqarray.copying import engine_for
-from seqarray.elementtypes import Kind, as_array, kind_of
+from seqarray.elementtypes import Kind, as_array, kind_of, settled
 from seqarray.namespaces import Array
 from seqarray.sequence import ArraySequence, make
 
@@ -83,8 +83,8 @@ def split_to_sequence(
     else:
         starts, stops = chunks_of_sizes(length, split, axis=axis, operator=operator)
     kind = kind_of(x)
-    cut = Cut(tuple(x.shape), axis, dropped=not keep)
-    return make(kind, _chunks(x, cut, starts, stops, kind, copy, operator), len(starts))
+    chunks = _chunks(x, Cut(tuple(x.shape), axis, dropped=not keep), starts, stops, kind, copy, operator)
+    return make(settled(kind) if copy is True else kind, chunks, len(starts))
 
 
 def split(
@@ -151,7 +151,7 @@ def split(
         )
     starts, stops = chunks_of_sizes(length, split, axis=axis, operator=operator)
     kind = kind_of(x)
-    return tuple(_blocks.to_list(_chunks(x, Cut(tuple(x.shape), axis), starts, stops, kind, copy, operator)))
+    return tuple(_blocks.to_arrays(_chunks(x, Cut(tuple(x.shape), axis), starts, stops, kind, copy, operator)))
 
 
 def _splittable(x: Any, axis: Any, operator: str) -> tuple[Array, int, int]:
