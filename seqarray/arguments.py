@@ -59,7 +59,7 @@ def position_in_range(position: Any, length: int, *, operator: str, insertion: b
     if -length <= place < length or (insertion and place == length):
         return int(place if place >= 0 else place + length)
     if length == 0 and not insertion:
-        raise IndexError(f"{operator}: position is {place}, but the sequence is empty")
+        raise IndexError(f"{operator}: position is {place}, but the sequence is empty and has no element")
     last = length if insertion else length - 1
     raise IndexError(
         f"{operator}: position is {place}; the sequence has {length} elements, so it must lie in [{-length}, {last}]"
@@ -90,11 +90,25 @@ def _integer_array(value: Any, *, operator: str, name: str) -> Any:
         raise TypeError(f"{operator}: {name} is {_described(value)}; expected an integer") from None
     if element_type_of(value.dtype) not in _INTEGER_TYPES:
         raise TypeError(f"{operator}: {name} has dtype {value.dtype}; expected an integer")
-    if is_lazy(value):
-        raise TypeError(
-            f"{operator}: {name} is a {type(value).__name__} whose value is not known yet; pass a host integer instead"
-        )
+    check_readable(value, operator=operator, name=name)
     return value
+
+
+def host_values(array: Any, number: type[int] | type[float]) -> list[Any]:
+    """The values of a 1-D array as Python numbers, in one read of its device."""
+    if hasattr(array, "tolist"):
+        values: list[Any] = array.tolist()
+        return values
+    # What has no tolist (array-api-strict) keeps its data on the host.
+    return [number(array[i]) for i in range(array.shape[0])]
+
+
+def check_readable(array: Any, *, operator: str, name: str) -> None:
+    """The values of an array can be read now."""
+    if is_lazy(array):
+        raise TypeError(
+            f"{operator}: {name} is a {type(array).__name__} whose value is not known yet; pass a host integer instead"
+        )
 
 
 def _described(value: Any) -> str:
@@ -127,16 +141,17 @@ def equal_chunks(length: int, chunk: Any, *, operator: str) -> tuple[Column, Col
     return range(0, count * chunk, chunk), range(chunk, (count + 1) * chunk, chunk)
 
 
-def chunks_of_sizes(length: int, sizes: Any, *, axis: int, operator: str, name: str = "split") -> tuple[Column, Column]:
+def chunks_of_sizes(
+    length: int, sizes: Any, *, axis: int, operator: str, name: str = "split", ranks: str = "1-D"
+) -> tuple[Column, Column]:
     """Starts and stops of chunks whose sizes are a list, a tuple or a 1-D integer array."""
     if isinstance(sizes, (list, tuple)):
         sizes = _checked_integers(sizes, operator=operator, name=name)
     else:
         array = _integer_array(sizes, operator=operator, name=name)
         if len(array.shape) != 1:
-            raise ValueError(f"{operator}: {name} must be 1-D, but has shape {tuple(array.shape)}")
-        # One read of the device.  What has no tolist keeps its data on the host.
-        sizes = array.tolist() if hasattr(array, "tolist") else [int(array[i]) for i in range(array.shape[0])]
+            raise ValueError(f"{operator}: {name} must be {ranks}, but has shape {tuple(array.shape)}")
+        sizes = host_values(array, int)
     if sizes and min(sizes) < 0:
         index = next(i for i, size in enumerate(sizes) if size < 0)
         raise ValueError(f"{operator}: {name}[{index}] is {sizes[index]}; a size must not be negative")
@@ -159,7 +174,7 @@ def _checked_integers(sizes: Sequence[Any], *, operator: str, name: str) -> list
     return [_operator.index(size) for size in sizes]
 
 
-def sizes_of_parts(length: int, parts: int, *, operator: str) -> list[int]:
+def sizes_of_parts(length: int, parts: int, *, axis: int, operator: str) -> list[int]:
     """Split-18: `parts` equal sizes, of which the last may be smaller, down to 0 but not below."""
     if parts <= 0:
         raise ValueError(f"{operator}: num_outputs is {parts}; it must be greater than 0")
@@ -167,7 +182,7 @@ def sizes_of_parts(length: int, parts: int, *, operator: str) -> list[int]:
     sizes = [size] * (parts - 1) + [length - size * (parts - 1)]
     if sizes[-1] < 0:
         raise ValueError(
-            f"{operator}: length {length} cannot be split into num_outputs={parts}: "
+            f"{operator}: axis {axis} has length {length} and cannot be split into num_outputs={parts}: "
             f"equal chunks of {size} would leave {sizes[-1]} for the last; give the sizes"
         )
     return sizes

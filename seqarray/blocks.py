@@ -63,10 +63,8 @@ class Run:
         if packed:
             step = prod(shape[:axis]) * prod(shape[axis + 1 :])
             return self.base[start * step : stop * step].reshape(self.cut.chunk_shape(stop - start))
-        before = (slice(None),) * axis
-        if dropped:
-            return self.base[(*before, start, ...)]
-        return self.base[(*before, slice(start, stop))]
+        # array-api-strict takes an index for every axis, or an ellipsis.
+        return self.base[(slice(None),) * axis + (start if dropped else slice(start, stop), ...)]
 
     def __iter__(self) -> Iterator[Array]:
         return map(self.__getitem__, range(len(self)))
@@ -76,6 +74,9 @@ class Run:
 
     def _bounds(self, index: int) -> tuple[int, int]:
         return int(self.starts[index]), min(int(self.stops[index]), self.cut.shape[self.cut.axis])
+
+    def _between(self, start: int, stop: int) -> Array:
+        return self.base[(slice(None),) * self.cut.axis + (slice(start, stop), ...)]
 
     def part(self, which: slice) -> Run:
         """Some of the chunks; no view is made."""
@@ -107,7 +108,7 @@ class Run:
         start, stop = self._bounds(0)[0], self._bounds(len(self) - 1)[1]
         if start == 0 and stop == self.cut.shape[self.cut.axis]:
             return self.base
-        return self.base[(*(slice(None),) * self.cut.axis, slice(start, stop))]
+        return self._between(start, stop)
 
     def trimmed(self) -> Run | tuple[Array, ...]:
         """The same chunks around a base that holds nothing else, to be pickled."""
@@ -119,7 +120,7 @@ class Run:
             step = prod(shape[:axis]) * prod(shape[axis + 1 :])
             base = self.base[start * step : stop * step]
         else:
-            base = self.base[(*(slice(None),) * axis, slice(start, stop))]
+            base = self._between(start, stop)
         cut = Cut((*shape[:axis], stop - start, *shape[axis + 1 :]), axis, dropped, packed)
         return Run(base, cut, _moved(self.starts, -start), _moved(self.stops, -start))
 

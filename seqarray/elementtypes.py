@@ -134,9 +134,12 @@ def can_hold(namespace: Any, element_type: str, device: Device = None) -> bool:
     if element_type == "string":
         return library in ("numpy", "dask")
     if element_type in _STANDARD_TYPES:
-        return element_type in namespace.__array_namespace_info__().dtypes(device=device)
-    if library in ("numpy", "cupy", "dask") and element_type != "float16":
-        return library != "cupy" and _extension_dtype(element_type) is not None
+        if element_type in namespace.__array_namespace_info__().dtypes(device=device):
+            return True
+        # torch does not list these, since it cannot compute much with them; it holds, joins and splits them.
+        return library == "torch" and element_type in ("uint16", "uint32", "uint64")
+    if library in ("numpy", "dask") or (library == "cupy" and element_type == "bfloat16"):
+        return element_type == "float16" or _extension_dtype(element_type) is not None
     return hasattr(namespace, element_type)
 
 
@@ -154,6 +157,8 @@ def dtype_for(namespace: Any, element_type: str, device: Device = None, *, opera
         raise TypeError(f"{operator}: {where} cannot hold {element_type}{hint}")
     if element_type == "string":
         return np.dtype(object)
+    if element_type == "float16" and library_of(namespace) == "dask":
+        return np.dtype(np.float16)
     if hasattr(namespace, element_type):
         dtype = getattr(namespace, element_type)
         return np.dtype(dtype) if isinstance(dtype, type) else dtype

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from seqarray.arguments import integer, length_along
+from seqarray.arguments import check_readable, host_values, integer, length_along
 from seqarray.elementtypes import ELEMENT_TYPE_BY_CODE, as_array, element_type_of, onnx_name
 from seqarray.namespaces import library_of, namespace_of
 from seqarray.operators import (
@@ -36,6 +36,7 @@ _SEQUENCES = (*_TENSORS, "bfloat16")
 _INDICES = ("int32", "int64")
 
 _REQUIRED = object()
+_FLAGS = ("keepdims", "new_axis")
 
 
 class Input(NamedTuple):
@@ -130,7 +131,7 @@ def run(
     operator = f"{op_type}-{since}"
     checked = Call(
         _checked_inputs(version, inputs, operator),
-        _checked_attributes(version, attributes or {}, operator),
+        _checked_attributes(version, {} if attributes is None else attributes, operator),
         _checked_outputs(version, n_outputs, operator),
         copy,
         xp,
@@ -201,9 +202,7 @@ def _checked_inputs(version: Version, inputs: Sequence[Any], operator: str) -> l
             _check_type(value.element_type, declaration, operator, label)
             for element in value if value.element_type == "string" else ():
                 _check_text(element, operator, label)
-        else:
-            if type(value) is int and declaration.types == _INDICES:
-                value = np.asarray(value, dtype=np.int64)
+        elif not (type(value) is int and declaration.types == _INDICES):
             value = as_array(value, operator=operator, label=label)
             _check_type(element_type_of(value.dtype), declaration, operator, label)
             _check_text(value, operator, label)
@@ -227,6 +226,8 @@ def _check_text(array: Any, operator: str, label: str) -> None:
 
 
 def _checked_attributes(version: Version, attributes: Mapping[str, Any], operator: str) -> dict[str, Any]:
+    if not isinstance(attributes, Mapping):
+        raise TypeError(f"{operator}: attributes must be a mapping of names to values, not {type(attributes).__name__}")
     for name in attributes:
         if name not in version.attributes:
             known = ", ".join(version.attributes) or "none"
@@ -242,6 +243,8 @@ def _checked_attributes(version: Version, attributes: Mapping[str, Any], operato
             if not isinstance(value, (list, tuple)):
                 raise TypeError(f"{operator}: attribute {name!r} is {value!r}; expected a list of integers")
             checked[name] = [integer(v, operator=operator, name=f"{name}[{i}]") for i, v in enumerate(value)]
+        elif isinstance(value, bool) and name in _FLAGS:
+            checked[name] = value
         else:
             checked[name] = integer(value, operator=operator, name=name)
     return checked
@@ -292,7 +295,8 @@ def _sequence_erase(call: Call) -> tuple[ArraySequence[Any]]:
 def _sequence_length(call: Call) -> tuple[Any]:
     (sequence,) = call.inputs
     if sequence.namespace is None and call.xp is not None:
-        sequence = sequence_empty(sequence.element_type, xp=call.xp, device=call.device)
+        # Only its length counts, and any namespace holds float32.
+        sequence = sequence_empty("float32", xp=call.xp, device=call.device)
     return (sequence_length(sequence),)
 
 
@@ -325,13 +329,21 @@ def _split_1(call: Call) -> tuple[Any, ...]:
         return _split_by(call, sizes)
     if sizes is not None:
         raise ValueError("split: split is given both as an input and as an attribute")
-    if len(array.shape) != 1:
-        raise ValueError(f"split: split must be 1-D, but has shape {tuple(array.shape)}")
-    values = [float(array[i]) for i in range(array.shape[0])]
+    _check_rank_of_sizes(array, call)
+    check_readable(array, operator="split", name="split")
+    values = host_values(array, float)
     for index, value in enumerate(values):
-        if not value.is_integer():
+        if value != value // 1:
             raise ValueError(f"split: split[{index}] is {value}; expected an integer")
     return _split_by(call, list(map(int, values)))
+
+
+def _check_rank_of_sizes(sizes: Any, call: Call) -> None:
+    if len(sizes.shape) == 0:
+        instead = "; the attribute num_outputs makes a number of chunks" if "num_outputs" in call.attributes else ""
+        raise TypeError(f"split: split must be 1-D and hold all sizes, but is a scalar{instead}")
+    if len(sizes.shape) != 1:
+        raise ValueError(f"split: split must be 1-D, but has shape {tuple(sizes.shape)}")
 
 
 def _split_by(call: Call, sizes: Any) -> tuple[Any, ...]:
@@ -349,7 +361,9 @@ def _split_by(call: Call, sizes: Any) -> tuple[Any, ...]:
 
 
 def _split_into_sizes(call: Call, sizes: Any) -> tuple[Any, ...]:
-    count = len(sizes) if isinstance(sizes, list) else sizes.shape[0] if len(sizes.shape) else call.n_outputs
+    if not isinstance(sizes, list):
+        _check_rank_of_sizes(sizes, call)
+    count = len(sizes) if isinstance(sizes, list) else sizes.shape[0]
     if count != call.n_outputs:
         raise ValueError(f"split: split has {count} sizes for {call.n_outputs} outputs")
     return split(call.inputs[0], sizes, axis=call.attributes["axis"], copy=call.copy)

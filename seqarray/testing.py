@@ -40,11 +40,15 @@ def assert_sequences_equal(actual: Any, expected: Any) -> None:
     """
     if not isinstance(actual, ArraySequence):
         raise AssertionError(f"expected an ArraySequence, got {type(actual).__name__}")
-    expected = as_sequence(expected, operator="assert_sequences_equal")
+    given, expected = expected, as_sequence(expected, operator="assert_sequences_equal")
     if len(actual) != len(expected):
         raise AssertionError(f"lengths differ: got {len(actual)}, expected {len(expected)}")
     if actual.element_type != expected.element_type:
         raise AssertionError(f"element types differ: got {actual.element_type}, expected {expected.element_type}")
+    if isinstance(given, ArraySequence) and not given and actual.namespace is not given.namespace:
+        raise AssertionError(f"namespaces differ: got {actual.namespace}, expected {given.namespace}")
+    if not given and not same_device(actual.device, expected.device):
+        raise AssertionError(f"devices differ: got {actual.device}, expected {expected.device}")
     for index, (element, wanted) in enumerate(zip(actual, expected, strict=True)):
         try:
             assert_arrays_equal(element, wanted)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from seqarray import blocks as _blocks
 from seqarray.arguments import copy_flag, position_in_range
 from seqarray.copying import engine_for
-from seqarray.elementtypes import OPAQUE, admit, as_array, as_element_type, dtype_for, settled, widest_integer
+from seqarray.elementtypes import admit, as_array, as_element_type, dtype_for, settled, widest_integer
 from seqarray.namespaces import Array, as_device, entering, resolve_namespace
 from seqarray.sequence import ArraySequence, as_sequence, make
 
@@ -233,10 +235,13 @@ def sequence_erase(sequence: Any, /, position: Any = None) -> ArraySequence[Any]
     if type(sequence) is not ArraySequence:
         sequence = as_sequence(sequence, operator="sequence_erase")
     length = sequence._length
-    if length == 0:
-        raise IndexError("sequence_erase: the sequence is empty; there is nothing to erase")
     last = length - 1
-    position = last if position is None else position_in_range(position, length, operator="sequence_erase")
+    if position is not None:
+        position = position_in_range(position, length, operator="sequence_erase")
+    elif length:
+        position = last
+    else:
+        raise IndexError("sequence_erase: the sequence is empty; there is nothing to erase")
     if position == last:
         changed = _blocks.erase_last(sequence._blocks)
     elif position == 0:
@@ -273,7 +278,8 @@ def sequence_length(sequence: Any, /) -> Array:
     """
     sequence = as_sequence(sequence, operator="sequence_length")
     kind = sequence._kind
-    xp = kind.namespace if kind.namespace is not None and kind is not OPAQUE else resolve_namespace("numpy")
-    with entering(xp, kind.device):
-        dtype = widest_integer(xp, kind.device)
-        return xp.asarray(sequence._length, dtype=dtype, device=kind.device)
+    if kind.namespace is None:
+        return np.asarray(sequence._length, dtype=np.int64)
+    xp, device = kind.namespace, kind.device
+    with entering(xp, device):
+        return xp.asarray(sequence._length, dtype=widest_integer(xp, device), device=device)

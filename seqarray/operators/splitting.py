@@ -81,7 +81,7 @@ def split_to_sequence(
     if not isinstance(split, (list, tuple)) and len(getattr(split, "shape", ())) == 0:
         starts, stops = equal_chunks(length, integer(split, operator=operator, name="split"), operator=operator)
     else:
-        starts, stops = chunks_of_sizes(length, split, axis=axis, operator=operator)
+        starts, stops = chunks_of_sizes(length, split, axis=axis, operator=operator, ranks="a scalar or 1-D")
     kind = kind_of(x)
     chunks = _chunks(x, Cut(tuple(x.shape), axis, dropped=not keep), starts, stops, kind, copy, operator)
     return make(settled(kind) if copy is True else kind, chunks, len(starts))
@@ -143,7 +143,7 @@ def split(
     x, axis, length = _splittable(x, axis, operator)
     if split is None:
         parts = integer(num_outputs, operator=operator, name="num_outputs")
-        split = sizes_of_parts(length, parts, operator=operator)
+        split = sizes_of_parts(length, parts, axis=axis, operator=operator)
     elif not isinstance(split, (list, tuple)) and len(getattr(split, "shape", ())) == 0:
         raise TypeError(
             f"split: split must be 1-D: all sizes in a list, a tuple or an array, not {split!r}; "
