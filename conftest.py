@@ -129,10 +129,10 @@ def backend(request: pytest.FixtureRequest) -> Iterator[Backend]:
         case "jax" | "jax-x64":
             before = module.config.jax_enable_x64
             module.config.update("jax_enable_x64", name == "jax-x64")
-            yield Backend(name, resolve_namespace("jax"), None)
+            yield Backend(name, resolve_namespace("jax", operator="conftest"), None)
             module.config.update("jax_enable_x64", before)
             return
-    yield Backend(name, resolve_namespace(BACKENDS[name]), device)
+    yield Backend(name, resolve_namespace(BACKENDS[name], operator="conftest"), device)
 
 
 @pytest.fixture

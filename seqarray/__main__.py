@@ -48,7 +48,7 @@ def _rows(library: str) -> Iterator[tuple[str, ...]]:
         if reason:
             yield library, version, f"no usable GPU ({reason})"
             return
-    xp = resolve_namespace(library)
+    xp = resolve_namespace(library, operator="python -m seqarray")
     for device in _devices(library, xp):
         yield library, version, str(device), *("yes" if can_hold(xp, t, device) else "no" for t in _COLUMNS)
 

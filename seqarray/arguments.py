@@ -71,7 +71,7 @@ def integer(value: Any, *, operator: str, name: str, one_element: bool = False) 
 
     An array on a device is read here, once; a lazy or traced one is refused.
     """
-    if isinstance(value, (int, np.integer)) and not isinstance(value, bool):
+    if _is_integer(value):
         return int(value)
     array = _integer_array(value, operator=operator, name=name)
     shape = tuple(array.shape)
@@ -80,6 +80,11 @@ def integer(value: Any, *, operator: str, name: str, one_element: bool = False) 
     if shape != ():
         raise ValueError(f"{operator}: {name} must be a scalar, but has shape {shape}")
     return int(array)
+
+
+def _is_integer(value: Any) -> bool:
+    """Python counts bool among the integers, and NumPy timedelta64."""
+    return isinstance(value, (int, np.integer)) and not isinstance(value, (bool, np.timedelta64))
 
 
 def _integer_array(value: Any, *, operator: str, name: str) -> Any:
@@ -169,7 +174,7 @@ def _checked_integers(sizes: Sequence[Any], *, operator: str, name: str) -> list
     if set(map(type, sizes)) <= {int}:
         return list(sizes)
     for index, size in enumerate(sizes):
-        if not isinstance(size, (int, np.integer)) or isinstance(size, bool):
+        if not _is_integer(size):
             raise TypeError(f"{operator}: {name}[{index}] is {_described(size)}; expected an integer")
     return [_operator.index(size) for size in sizes]
 
@@ -179,13 +184,13 @@ def sizes_of_parts(length: int, parts: int, *, axis: int, operator: str) -> list
     if parts <= 0:
         raise ValueError(f"{operator}: num_outputs is {parts}; it must be greater than 0")
     size = -(-length // parts)
-    sizes = [size] * (parts - 1) + [length - size * (parts - 1)]
-    if sizes[-1] < 0:
+    last = length - size * (parts - 1)
+    if last < 0:
         raise ValueError(
             f"{operator}: axis {axis} has length {length} and cannot be split into num_outputs={parts}: "
-            f"equal chunks of {size} would leave {sizes[-1]} for the last; give the sizes"
+            f"equal chunks of {size} would leave {last} for the last; give the sizes"
         )
-    return sizes
+    return [size] * (parts - 1) + [last]
 
 
 def check_joinable(shapes: Sequence[Shape], axis: int, *, operator: str, stack: bool) -> None:

@@ -202,6 +202,12 @@ def shapes_of(blocks: Blocks) -> list[Shape]:
     return shapes
 
 
+def first_shape(blocks: Blocks) -> Shape:
+    """The shape of the first element; no view is made."""
+    block = blocks[0]
+    return tuple(block[0].shape) if isinstance(block, tuple) else block.part(slice(1)).shapes[0]
+
+
 def ends_of(blocks: Blocks) -> list[int]:
     """How many elements there are up to the end of each block."""
     return list(accumulate(map(len, blocks)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -95,22 +96,18 @@ def element_type_of(dtype: Any) -> str:
 
 def as_element_type(dtype: Any, *, operator: str) -> str:
     """The element type that a user names by its ONNX name, by a string that NumPy knows, or by a dtype."""
-    if isinstance(dtype, str):
-        if dtype in ONNX_TYPES:
-            return dtype
-        if dtype == "double":
-            return "float64"
-    if isinstance(dtype, (bool, int)) or dtype is None:
-        raise TypeError(f"{operator}: dtype is {dtype!r}; expected an element type such as 'float32', or a dtype")
-    if dtype is str:
-        return "string"
+    if isinstance(dtype, str) and dtype in ONNX_TYPES:
+        return dtype
+    if isinstance(dtype, np.dtype):
+        return element_type_of(dtype)
     if isinstance(dtype, (str, type)):
-        try:
+        with suppress(TypeError):
             return element_type_of(np.dtype(dtype))
-        except TypeError:
-            known = ", ".join(ONNX_TYPES)
-            raise TypeError(f"{operator}: dtype is {dtype!r}; the element types are {known}") from None
-    return element_type_of(dtype)
+    # The dtypes of torch and array-api-strict are objects of their own, named like the element types.
+    elif (name := element_type_of(dtype)) in ONNX_TYPES:
+        return name
+    known = ", ".join(ONNX_TYPES)
+    raise TypeError(f"{operator}: dtype is {dtype!r}; expected a dtype, or one of {known}")
 
 
 def native(dtype: Any) -> Any:
@@ -293,7 +290,11 @@ def admit(kind: Kind, array: Array, *, operator: str, label: str) -> Kind:
             "and all elements of a sequence have one type"
         )
     device = device_of(array)
-    wanted = kind.device if kind.namespace is not None else as_device(namespace, kind.device)
+    wanted = (
+        kind.device
+        if kind.namespace is not None
+        else as_device(namespace, kind.device, operator=f"{operator}: {label}")
+    )
     if not same_device(wanted, device):
         raise ValueError(
             f"{operator}: {label} is on device {device}; the sequence is on {wanted}, "

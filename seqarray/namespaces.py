@@ -60,9 +60,10 @@ def namespace_of(array: Array) -> Any:
 
 
 def refuse_sparse(array: Array, namespace: Any) -> None:
-    """Sparse torch tensors share their class with dense ones, so only the instance can tell."""
-    if library_of(namespace) == "torch" and str(array.layout) != "torch.strided":
-        raise TypeError(f"a tensor of layout {array.layout} is not supported; pass a dense tensor")
+    """Sparse and nested torch tensors share their class with dense ones, so only the instance can tell."""
+    if library_of(namespace) == "torch" and (array.is_nested or str(array.layout) != "torch.strided"):
+        form = "a nested tensor" if array.is_nested else f"a tensor of layout {array.layout}"
+        raise TypeError(f"{form} is not supported; pass a dense tensor")
 
 
 def library_of(namespace: Any) -> str:
@@ -71,16 +72,22 @@ def library_of(namespace: Any) -> str:
     return name.removeprefix("array_api_compat.").partition(".")[0]
 
 
-def resolve_namespace(xp: Any) -> Any:
+def resolve_namespace(xp: Any, *, operator: str) -> Any:
     """The namespace that `xp` stands for: a module, its compat module, or the name of either."""
     if xp is None:
         return None
     name = xp if isinstance(xp, str) else getattr(xp, "__name__", None)
+    namespace = xp
     if isinstance(xp, str) or name in _COMPAT_NAMES:
-        return importlib.import_module(_COMPAT_NAMES.get(str(name), str(name)))
-    if not hasattr(xp, "asarray") or not hasattr(xp, "concat"):
-        raise TypeError(f"xp is {xp!r}; expected an array namespace or the name of one, such as 'numpy' or 'torch'")
-    return xp
+        try:
+            namespace = importlib.import_module(_COMPAT_NAMES.get(str(name), str(name)))
+        except (ImportError, ValueError) as error:
+            raise ImportError(f"{operator}: xp is {xp!r}, which cannot be imported: {error}") from None
+    if not all(hasattr(namespace, needed) for needed in ("asarray", "concat", "stack")):
+        raise TypeError(
+            f"{operator}: xp is {xp!r}; expected an array namespace or the name of one, such as 'numpy' or 'torch'"
+        )
+    return namespace
 
 
 def namespace_name(namespace: Any) -> str:
@@ -101,14 +108,20 @@ def same_device(a: Device, b: Device) -> bool:
     return a is b or a is None or b is None or bool(a == b)
 
 
-def as_device(namespace: Any, device: Device) -> Device:
+def as_device(namespace: Any, device: Device, *, operator: str) -> Device:
     """`device` in the form that arrays of `namespace` report, from any form in which users write it."""
     if device is None:
         return None
-    library = library_of(namespace)
+    try:
+        return _as_device(namespace, library_of(namespace), device)
+    except Exception as error:  # each library has errors of its own for a device that is not there
+        raise ValueError(f"{operator}: {library_of(namespace)} has no device {device!r}: {error}") from None
+
+
+def _as_device(namespace: Any, library: str, device: Device) -> Device:
     if library in ("numpy", "dask"):
         if device != "cpu":
-            raise ValueError(f"{library} has the device 'cpu' only, not {device!r}")
+            raise ValueError("it has the device 'cpu' only")
         return "cpu"
     if library == "torch":
         return sys.modules["torch"].device(device)
@@ -122,6 +135,16 @@ def as_device(namespace: Any, device: Device) -> Device:
     if library == "array_api_strict" and isinstance(device, str):
         return namespace.Device(device)
     return device
+
+
+def device_name(namespace: Any, device: Device) -> Any:
+    """`device` in a form that can be pickled and hashed, and that `as_device` takes."""
+    library = library_of(namespace)
+    if library == "jax":
+        return f"{device.platform}:{device.id}" if hasattr(device, "platform") else None
+    if library == "cupy":
+        return None if device is None else device.id
+    return str(device) if library == "torch" and device is not None else device
 
 
 def entering(namespace: Any, device: Device) -> AbstractContextManager[Any]:

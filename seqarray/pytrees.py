@@ -6,12 +6,12 @@ import importlib
 from collections.abc import Iterable
 from typing import Any
 
-from seqarray.namespaces import loaded, namespace_name, on_new_array_type
+from seqarray.namespaces import device_name, loaded, namespace_name, on_new_array_type
 from seqarray.sequence import ArraySequence, rebuilt
 
 _registered: set[str] = set()
 
-Context = tuple[str, str | None]
+Context = tuple[str, str | None, Any]
 
 
 def register_pytrees() -> None:
@@ -49,9 +49,11 @@ def register_pytrees() -> None:
 def _context(sequence: ArraySequence[Any]) -> Context:
     # Elements know what they are.  Said here too, it would make trees of different dtypes different structures.
     if len(sequence):
-        return "", None
+        return "", None, None
     namespace = sequence.namespace
-    return sequence.element_type, None if namespace is None else namespace_name(namespace)
+    if namespace is None:
+        return sequence.element_type, None, sequence.device
+    return sequence.element_type, namespace_name(namespace), device_name(namespace, sequence.device)
 
 
 def _flatten(sequence: ArraySequence[Any]) -> tuple[list[Any], Context]:

@@ -24,7 +24,15 @@ from seqarray.elementtypes import (
     itemsize_of,
     kind_of,
 )
-from seqarray.namespaces import Array, as_device, namespace_name, resolve_namespace, same_device
+from seqarray.namespaces import (
+    Array,
+    as_device,
+    device_name,
+    library_of,
+    namespace_name,
+    resolve_namespace,
+    same_device,
+)
 
 ArrayT = TypeVar("ArrayT")
 
@@ -91,9 +99,7 @@ class ArraySequence(Generic[ArrayT]):
         xp: Any = None,
         device: Any = None,
     ) -> ArraySequence[ArrayT]:
-        namespace = resolve_namespace(xp)
-        if namespace is not None:
-            device = as_device(namespace, device)
+        namespace = resolve_namespace(xp, operator="ArraySequence")
         if isinstance(arrays, ArraySequence):
             kind, elements, length = arrays._kind, arrays._blocks, arrays._length
         elif isinstance(arrays, (list, tuple)):
@@ -155,9 +161,9 @@ class ArraySequence(Generic[ArrayT]):
     def __reduce__(self) -> tuple[Any, ...]:
         kind = self._kind
         namespace = None if kind.namespace is None else namespace_name(kind.namespace)
-        elements = tuple(block if isinstance(block, tuple) else _owned(block.trimmed(), kind) for block in self._blocks)
-        # Elements know their device.  An empty sequence has only its name to keep, which no jax device has.
-        device = str(kind.device) if self._length == 0 and kind.device is not None and kind.library != "jax" else None
+        elements = tuple(_owned(block if isinstance(block, tuple) else block.trimmed(), kind) for block in self._blocks)
+        # Elements know their device; an empty sequence has to be told.
+        device = None if elements else device_name(kind.namespace, kind.device)
         return _unpickled, (kind.element_type, namespace, device, kind.exact, elements)
 
     @property
@@ -245,6 +251,15 @@ def make(kind: Kind, blocks: Blocks, length: int) -> ArraySequence[Any]:
     return sequence
 
 
+def empty(element_type: str, namespace: Any, device: Any, *, operator: str) -> ArraySequence[Any]:
+    """An empty sequence of an element type, if `namespace` can hold it."""
+    dtype = None
+    if namespace is not None:
+        device = as_device(namespace, device, operator=operator)
+        dtype = dtype_for(namespace, element_type, device, operator=operator)
+    return make(Kind(element_type, namespace=namespace, dtype=dtype, device=device), (), 0)
+
+
 def as_sequence(value: Any, *, operator: str) -> ArraySequence[Any]:
     """`value` if it is a sequence; a list or tuple of arrays as one."""
     if type(value) is ArraySequence:
@@ -279,17 +294,15 @@ def _checked(arrays: Sequence[Any], *, operator: str) -> tuple[Kind, Sequence[Ar
 def _declared(kind: Kind, element_type: str, namespace: Any, device: Any, length: int) -> Kind:
     """The kind of a sequence whose user has said what it is to be."""
     if length == 0:
-        dtype = None if namespace is None else dtype_for(namespace, element_type, device, operator="ArraySequence")
-        return Kind(element_type, namespace=namespace, dtype=dtype, device=device)
+        return empty(element_type, namespace, device, operator="ArraySequence")._kind
     if element_type != kind.element_type:
         raise TypeError(f"ArraySequence: dtype is {element_type}, but the elements are {kind.element_type}")
-    declared = Kind(element_type, namespace=namespace, device=device)
     if namespace is not None and namespace is not kind.namespace:
         raise TypeError(
-            f"ArraySequence: xp is {declared.library}, but the elements are {kind.library} arrays, "
+            f"ArraySequence: xp is {library_of(namespace)}, but the elements are {kind.library} arrays, "
             "and nothing is moved between array libraries"
         )
-    if not same_device(as_device(kind.namespace, device), kind.device):
+    if not same_device(as_device(kind.namespace, device, operator="ArraySequence"), kind.device):
         raise ValueError(
             f"ArraySequence: device is {device}, but the elements are on {kind.device}, "
             "and nothing is moved between devices"
@@ -298,12 +311,17 @@ def _declared(kind: Kind, element_type: str, namespace: Any, device: Any, length
 
 
 def _owned(block: Block, kind: Kind) -> Block:
-    """The block around memory of its own: a pickled torch view would take its whole storage with it."""
+    """The block around memory that holds nothing else: a pickled torch view would take its whole storage with it."""
     if kind.library != "torch":
         return block
+
+    def owned(array: Array) -> Array:
+        whole = not hasattr(array, "untyped_storage") or array.untyped_storage().nbytes() <= array.nbytes
+        return array if whole else engine_for(kind, "ArraySequence").duplicate(array, kind)
+
     if isinstance(block, tuple):
-        return tuple(engine_for(kind).duplicate(array, kind) for array in block)
-    return type(block)(engine_for(kind).duplicate(block.base, kind), *block.__reduce__()[1][1:])
+        return tuple(map(owned, block))
+    return type(block)(owned(block.base), *block.__reduce__()[1][1:])
 
 
 def _unpickled(
@@ -311,15 +329,17 @@ def _unpickled(
 ) -> ArraySequence[Any]:
     if not blocks:
         return ArraySequence((), dtype=element_type, xp=namespace, device=device)
+    if element_type == OPAQUE.element_type:
+        return make(OPAQUE, blocks, sum(map(len, blocks)))
     some = [block[0] for block in blocks] if exact else list(chain.from_iterable(blocks))
     kind, _ = _checked(some, operator="ArraySequence")
     return make(kind, blocks, sum(map(len, blocks)))
 
 
-def rebuilt(element_type: str, namespace: str | None, elements: Sequence[Any]) -> ArraySequence[Any]:
+def rebuilt(element_type: str, namespace: str | None, device: Any, elements: Sequence[Any]) -> ArraySequence[Any]:
     """A sequence around whatever a pytree transformation puts in the place of its elements."""
     if not elements:
-        return ArraySequence((), dtype=element_type, xp=namespace)
+        return ArraySequence((), dtype=element_type, xp=namespace, device=device)
     try:
         kind, elements = _checked(elements, operator="ArraySequence")
     except (TypeError, ValueError):

@@ -72,7 +72,7 @@ class RecordedArray:
         RECORDER.calls.append("__getitem__")
         return RecordedArray(self.inner[key])
 
-    def __int__(self) -> int:
+    def __index__(self) -> int:
         return int(self.inner)
 
     dtype = property(lambda self: self.inner.dtype)

@@ -39,9 +39,11 @@ class Engine(Protocol):
 ENGINES: dict[str, Any] = {"numpy": host}
 
 
-def engine_for(kind: Kind) -> Engine:
+def engine_for(kind: Kind, operator: str) -> Engine:
     """The engine that works on arrays of this kind."""
     if kind.engine is None:
+        if kind.namespace is None:
+            raise TypeError(f"{operator}: the elements of the sequence are not arrays")
         kind.engine = ENGINES.get(kind.library, standard)
     engine: Engine = kind.engine
     return engine

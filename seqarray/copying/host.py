@@ -69,7 +69,7 @@ def split(array: NumPyArray, cut: Cut, starts: Column, stops: Column, kind: Kind
         return (Run(duplicate(array, kind), cut, starts, stops),)
     base = np.empty(prod(shape), dtype=kind.dtype)
     packed = Run(base, cut._replace(packed=True), starts, stops)
-    if isinstance(starts, range) and shape[axis] % len(starts) == 0 and array.flags.c_contiguous:
+    if isinstance(starts, range) and stops[-1] == shape[axis] and array.flags.c_contiguous:
         # Chunks of one size lie in both as rows of a matrix of rows; one call copies them all.
         width = array.size // (rows * len(starts)) if rows else 0
         source = array.reshape(rows, len(starts), width).swapaxes(0, 1)

@@ -25,8 +25,11 @@ def join(arrays: Sequence[Array], axis: int, kind: Kind, *, stack: bool, out: An
             # The standard wants an axis of the inputs; counted from the back, a new last axis is one everywhere.
             return xp.stack(arrays, axis=-1 if axis == len(arrays[0].shape) else axis)
         if kind.library == "dask" and any(is_unknown(length) for array in arrays for length in array.shape):
-            return xp.concatenate(arrays, axis=axis, allow_unknown_chunksizes=True)
-        return xp.concat(arrays, axis=axis)
+            joined = xp.concatenate(arrays, axis=axis, allow_unknown_chunksizes=True)
+        else:
+            joined = xp.concat(arrays, axis=axis)
+        # Where all others are empty, dask returns the one that is not.
+        return duplicate(joined, kind) if any(joined is array for array in arrays) else joined
 
 
 def duplicate(array: Array, kind: Kind) -> Array:

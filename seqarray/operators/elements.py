@@ -9,9 +9,9 @@ import numpy as np
 from seqarray import blocks as _blocks
 from seqarray.arguments import copy_flag, position_in_range
 from seqarray.copying import engine_for
-from seqarray.elementtypes import admit, as_array, as_element_type, dtype_for, settled, widest_integer
-from seqarray.namespaces import Array, as_device, entering, resolve_namespace
-from seqarray.sequence import ArraySequence, as_sequence, make
+from seqarray.elementtypes import admit, as_array, as_element_type, settled, widest_integer
+from seqarray.namespaces import Array, entering, resolve_namespace
+from seqarray.sequence import ArraySequence, as_sequence, empty, make
 
 
 def sequence_construct(*inputs: Array, copy: bool | None = None) -> ArraySequence[Any]:
@@ -53,7 +53,7 @@ def sequence_construct(*inputs: Array, copy: bool | None = None) -> ArraySequenc
     sequence = as_sequence(inputs, operator="sequence_construct")
     if copy is True:
         kind = sequence._kind
-        packed = engine_for(kind).pack(_blocks.to_arrays(sequence._blocks), kind)
+        packed = engine_for(kind, "sequence_construct").pack(_blocks.to_arrays(sequence._blocks), kind)
         return make(settled(kind), packed, len(inputs))
     return sequence
 
@@ -90,15 +90,9 @@ def sequence_empty(dtype: Any = "float32", *, xp: Any = None, device: Any = None
     >>> sa.sequence_empty("int64")
     <ArraySequence of 0 int64 arrays>
     """
-    return _empty(as_element_type(dtype, operator="sequence_empty"), xp, device)
-
-
-def _empty(element_type: str, xp: Any, device: Any) -> ArraySequence[Any]:
-    namespace = resolve_namespace(xp)
-    if namespace is not None:
-        device = as_device(namespace, device)
-        dtype_for(namespace, element_type, device, operator="sequence_empty")
-    return ArraySequence((), dtype=element_type, xp=namespace, device=device)
+    element_type = as_element_type(dtype, operator="sequence_empty")
+    namespace = resolve_namespace(xp, operator="sequence_empty")
+    return empty(element_type, namespace, device, operator="sequence_empty")
 
 
 def sequence_at(sequence: Any, /, position: Any, *, copy: bool | None = True) -> Array:
@@ -138,11 +132,10 @@ def sequence_at(sequence: Any, /, position: Any, *, copy: bool | None = True) ->
     """
     if type(sequence) is not ArraySequence:
         sequence = as_sequence(sequence, operator="sequence_at")
+    if copy is not True:
+        copy_flag(copy, operator="sequence_at")
     element = sequence[position_in_range(position, sequence._length, operator="sequence_at")]
-    if copy is True:
-        return engine_for(sequence._kind).duplicate(element, sequence._kind)
-    copy_flag(copy, operator="sequence_at")
-    return element
+    return engine_for(sequence._kind, "sequence_at").duplicate(element, sequence._kind) if copy is True else element
 
 
 def sequence_insert(sequence: Any, /, tensor: Array, position: Any = None) -> ArraySequence[Any]:

@@ -73,10 +73,8 @@ def concat_from_sequence(
             raise ValueError(f"concat_from_sequence: out= is written to, so copy must be True, not {copy}")
     if not blocks:
         raise ValueError("concat_from_sequence: the sequence is empty, so the rank of the result is unknown")
-    if kind.namespace is None:
-        raise TypeError("concat_from_sequence: the elements of the sequence are not arrays")
 
-    engine = engine_for(kind)
+    engine = engine_for(kind, "concat_from_sequence")
     if out is None and len(blocks) == 1 and (len(blocks[0]) == 1 or type(blocks[0]) is Run):
         source, view = _as_view(blocks[0], axis, stack)
         if view is not None:
@@ -85,23 +83,22 @@ def concat_from_sequence(
             # What jax calls a slice is a copy.
             if copy is None or kind.library != "jax" or view is source:
                 return view
-    arrays = _blocks.to_arrays(blocks)
-    axis = axis_in_range(axis, len(arrays[0].shape), operator="concat_from_sequence", of="element 0", new=stack)
+    rank = len(_blocks.first_shape(blocks))
+    axis = axis_in_range(axis, rank, operator="concat_from_sequence", of="element 0", new=stack)
     if out is not None or copy is False or not engine.checks_shapes:
-        shapes = [tuple(array.shape) for array in arrays]
+        shapes = _blocks.shapes_of(blocks)
         check_joinable(shapes, axis, operator="concat_from_sequence", stack=stack)
         if copy is False:
             raise ValueError(
-                f"concat_from_sequence: joining {len(arrays)} {kind.library} arrays takes a copy; "
+                f"concat_from_sequence: joining {len(sequence)} {kind.library} arrays takes a copy; "
                 "pass copy=True or copy=None"
             )
         if out is not None:
             _check_out(out, kind, _joined_shape(shapes, axis, stack))
     try:
-        return engine.join(arrays, axis, kind, stack=stack, out=out)
+        return engine.join(_blocks.to_arrays(blocks), axis, kind, stack=stack, out=out)
     except ValueError:
-        shapes = [tuple(array.shape) for array in arrays]
-        check_joinable(shapes, axis, operator="concat_from_sequence", stack=stack)
+        check_joinable(_blocks.shapes_of(blocks), axis, operator="concat_from_sequence", stack=stack)
         raise
 
 
@@ -129,7 +126,7 @@ def _joined_shape(shapes: list[Shape], axis: int, stack: bool) -> Shape:
 def _check_out(out: Any, kind: Kind, shape: Shape) -> None:
     if kind.library != "numpy":
         raise TypeError(f"concat_from_sequence: out= is not supported for {kind.library} arrays")
-    if not isinstance(out, np.ndarray):
+    if not isinstance(out, np.ndarray) or isinstance(out, np.ma.MaskedArray):
         raise TypeError(f"concat_from_sequence: out is a {type(out).__name__}; expected a NumPy array")
     if out.dtype != kind.dtype:
         raise TypeError(f"concat_from_sequence: out has dtype {out.dtype}; the result has {kind.dtype}")

@@ -7,7 +7,7 @@ from typing import Any
 
 from seqarray.arguments import integer
 from seqarray.elementtypes import as_array, as_element_type
-from seqarray.sequence import ArraySequence, as_sequence
+from seqarray.sequence import ArraySequence, as_sequence, empty
 
 
 def sequence_map(
@@ -80,6 +80,8 @@ def sequence_map(
         n_outputs = integer(n_outputs, operator="sequence_map", name="n_outputs")
         if n_outputs < 1:
             raise ValueError(f"sequence_map: n_outputs is {n_outputs}; it must be at least 1")
+    if dtypes is not None and not isinstance(dtypes, (list, tuple)):
+        raise TypeError(f"sequence_map: dtypes is {dtypes!r}; expected a list or tuple of them, one for each output")
     types = None if dtypes is None else [as_element_type(dtype, operator="sequence_map") for dtype in dtypes]
 
     results = [body(*arguments) for arguments in zip(sequence, *others, strict=True)]
@@ -90,7 +92,7 @@ def sequence_map(
     outputs: list[ArraySequence[Any]]
     if not results:
         types = types if types is not None else [sequence.element_type] * count
-        outputs = [ArraySequence((), dtype=t, xp=sequence.namespace, device=sequence.device) for t in types]
+        outputs = [empty(t, sequence.namespace, sequence.device, operator="sequence_map") for t in types]
     else:
         outputs = [
             _collected([result[i] if is_tuple else result for result in results], i, types) for i in range(count)
@@ -107,6 +109,8 @@ def _count(results: list[Any], n_outputs: int | None, is_tuple: bool) -> int:
         number = len(result) if is_tuple else 1
         if index == 0 and n_outputs is None:
             count = number
+        if number == 0:
+            raise ValueError(f"sequence_map: body returned an empty tuple for element {index}; it must return an array")
         if number != count:
             raise ValueError(f"sequence_map: body returned {number} arrays for element {index}; expected {count}")
     return count

@@ -165,7 +165,7 @@ def _chunks(x: Array, cut: Cut, starts: Column, stops: Column, kind: Kind, copy:
     if not len(starts):
         return ()
     if copy is True:
-        return engine_for(kind).split(x, cut, starts, stops, kind)
+        return engine_for(kind, operator).split(x, cut, starts, stops, kind)
     if kind.library == "jax" and copy is False:
         if len(starts) == 1 and not cut.dropped:
             return ((x,),)
