@@ -1,0 +1,1 @@
+"""Benchmarks of seqarray beside what its users would otherwise call: ``python -m benchmarks --help``."""

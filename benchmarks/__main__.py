@@ -1,0 +1,223 @@
+"""``python -m benchmarks``: seqarray beside what its users would otherwise call."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import json
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from benchmarks import comparing, libraries, reporting, running
+from benchmarks.cases import CASES
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Parse the command line and run a subcommand.
+
+    Returns
+    -------
+    int
+        The exit status.
+    """
+    arguments = sys.argv[1:] if arguments is None else arguments
+    options = _parser().parse_args(arguments)
+    try:
+        importlib.import_module("rich")
+    except ImportError:
+        print('The benchmarks need rich and matplotlib: pip install -e ".[bench]"', file=sys.stderr)
+        return 2
+    return int(options.function(options, arguments))
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks",
+        description="Time seqarray's operators on the arrays you have, beside what you would otherwise call.",
+        epilog="Start with: python -m benchmarks run --quick",
+    )
+    commands = parser.add_subparsers(title="commands", required=True)
+
+    command = commands.add_parser("list", help="show cases, backends and peers, and what is missing here")
+    command.set_defaults(function=_list)
+
+    command = commands.add_parser(
+        "run",
+        help="measure, show the table and write a report",
+        description="Measure. All contenders of a case take turns in one process; their answers are checked first.",
+    )
+    command.add_argument("--backends", metavar="NAMES", help="array libraries, with commas (default: all installed)")
+    command.add_argument("--peers", metavar="NAMES", help="what to time beside seqarray (default: all installed)")
+    command.add_argument("--cases", metavar="PATTERNS", default="*", help="cases, such as 'concat-*,append'")
+    command.add_argument("--quick", action="store_true", help="one size of each case, few rounds: under a minute")
+    command.add_argument("--json", metavar="PATH", type=Path, help="where to write the result (default: below build/)")
+    command.set_defaults(function=_run)
+
+    command = commands.add_parser("report", help="show a result again, as tables and plots")
+    command.add_argument("result", metavar="JSON", type=Path, help="what run has written")
+    command.add_argument("--markdown", metavar="PATH", type=Path, help="write the tables as Markdown")
+    command.add_argument("--plot", metavar="PATH", type=Path, help="write the plots, as .png or .svg")
+    command.set_defaults(function=_report)
+
+    command = commands.add_parser(
+        "compare",
+        help="tell what has become slower between two results",
+        description="Compare seqarray's ratio to a peer in two results. Slower means that the quartile ranges are "
+        "apart and the median moved by more than 5 %%; the exit status is 1 then.",
+    )
+    command.add_argument("old", metavar="OLD.json", type=Path)
+    command.add_argument("new", metavar="NEW.json", type=Path)
+    command.set_defaults(function=_compare)
+    return parser
+
+
+def _console() -> Any:
+    from rich.console import Console
+
+    console = Console()
+    # A pipe has no width; tables cut to 80 columns would lose their figures.
+    return console if console.is_terminal else Console(width=180)
+
+
+def _names(given: str | None, known: dict[str, Any], what: str) -> list[str]:
+    if given is None:
+        return list(known)
+    names = [name.strip() for name in given.split(",") if name.strip()]
+    for name in names:
+        if name not in known:
+            raise SystemExit(f"unknown {what} {name!r}; known are {', '.join(known)}")
+    return names
+
+
+def _all_peers() -> dict[str, libraries.Library]:
+    return {name: peer for peers in libraries.PEERS.values() for name, peer in peers.items()}
+
+
+def _list(*_: Any) -> int:
+    from rich.table import Table
+
+    console = _console()
+    table = Table("case", "what it does", "sizes", title="cases", title_justify="left")
+    for case in CASES:
+        table.add_row(case.name, case.title, ", ".join(case.sizes))
+    console.print(table)
+    for title, known in (("backends", libraries.BACKENDS), ("peers", _all_peers())):
+        table = Table("name", "here", title=title, title_justify="left")
+        for name, library in known.items():
+            table.add_row(name, library.missing() or "yes")
+        console.print(table)
+    return 0
+
+
+def _run(options: argparse.Namespace, arguments: list[str]) -> int:
+    console = _console()
+    backends = []
+    for name in _names(options.backends, libraries.BACKENDS, "backend"):
+        missing = libraries.BACKENDS[name].missing()
+        if missing:
+            console.print(f"backend {name} is left out: {missing}", style="dim", highlight=False)
+        else:
+            backends.append(name)
+    peers = _names(options.peers, _all_peers(), "peer")
+    for name in peers:
+        missing = _all_peers()[name].missing()
+        if missing and name not in libraries.BACKENDS:
+            console.print(f"peer {name} is left out: {missing}", style="dim", highlight=False)
+    chosen = running.tasks(options.cases, backends, quick=options.quick)
+    if not chosen:
+        console.print("No case matches; python -m benchmarks list shows them.", highlight=False)
+        return 2
+    plan = running.QUICK if options.quick else running.Plan()
+    command = ["python -m benchmarks", *arguments]
+    with _Progress(console) as progress:
+        result = running.run(chosen, peers, plan, command, progress)
+    path = options.json or Path("build", "benchmarks", time.strftime("%Y%m%d-%H%M%S.json"))
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(result, indent=1) + "\n")
+    path.with_suffix(".md").write_text(reporting.markdown(result))
+    reporting.show(result, console, details=not options.quick)
+    if result["interrupted"]:
+        console.print(f"Interrupted: {len(result['results'])} of {len(chosen)} measurements were kept.", style="bold")
+    console.print(
+        f"The report is in {path} and {path.with_suffix('.md')}", style="bold", highlight=False, soft_wrap=True
+    )
+    failed = [record for entry in result["results"] for record in entry["contenders"].values() if "error" in record]
+    return 1 if failed else 0
+
+
+def _report(options: argparse.Namespace, *_: Any) -> int:
+    result = reporting.load(options.result)
+    console = _console()
+    if options.markdown:
+        options.markdown.write_text(reporting.markdown(result))
+        console.print(f"wrote {options.markdown}", highlight=False)
+    if options.plot:
+        from benchmarks import plotting
+
+        plotting.save(result, options.plot)
+        console.print(f"wrote {options.plot}", highlight=False)
+    if not options.markdown and not options.plot:
+        reporting.show(result, console)
+    return 0
+
+
+def _compare(options: argparse.Namespace, *_: Any) -> int:
+    from rich.table import Table
+
+    console = _console()
+    changes = comparing.changes(reporting.load(options.old), reporting.load(options.new))
+    if not changes:
+        console.print("The results have no case in common that both timed against the same peer.")
+        return 2
+    table = Table("case", "size", "arrays", "against", "old ratio", "new ratio", "change", "")
+    for change in sorted(changes, key=lambda change: -change.moved):
+        old, new = ("{1:.3g} ({0:.3g} to {2:.3g})".format(*q) for q in (change.old, change.new))
+        table.add_row(
+            change.case, change.size, change.backend, change.peer, old, new, f"{change.moved:+.0%}", change.verdict
+        )
+    console.print(table)
+    slower = sum(change.verdict == "slower" for change in changes)
+    console.print(f"{slower} of {len(changes)} have become slower")
+    return 1 if slower else 0
+
+
+class _Progress(running.Reporter):
+    """A progress bar with the time left."""
+
+    def __init__(self, console: Any) -> None:
+        from rich import progress
+
+        self.bar = progress.Progress(
+            progress.TextColumn("{task.description}"),
+            progress.BarColumn(),
+            progress.MofNCompleteColumn(),
+            progress.TimeRemainingColumn(),
+            console=console,
+            transient=True,
+        )
+        self.row: Any = None
+
+    def __enter__(self) -> _Progress:
+        self.bar.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.bar.stop()
+
+    def start(self, tasks: int) -> None:
+        self.row = self.bar.add_task("", total=tasks)
+
+    def task(self, task: running.Task) -> None:
+        self.bar.update(self.row, description=f"{task.case.name} {task.size}, {task.backend}")
+
+    def done(self) -> None:
+        self.bar.advance(self.row)
+
+    def say(self, text: str) -> None:
+        self.bar.console.print(text, style="dim", highlight=False)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

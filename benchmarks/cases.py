@@ -1,0 +1,220 @@
+"""The cases.  To add one, add an entry: a name, what it does, and its inputs at each size.
+
+An input is made by a function of a NumPy random generator.  The arguments of each kind of work are those of the method
+of the same name in `libraries.Library`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+Generator = np.random.Generator
+Arguments = tuple[Any, ...]
+
+MIB = 1 << 20
+
+
+@dataclass(frozen=True)
+class Case:
+    """One kind of work at several sizes.
+
+    Attributes
+    ----------
+    name, title : str
+        What it is called on the command line, and in tables.
+    work : str
+        The method of `libraries.Library` that does it.
+    sizes : dict
+        From the name of a size to a function that makes the arguments of `work`.  From small to large.
+    amounts : dict
+        From the name of a size to (pieces, result bytes), known without making it.
+    threads : bool
+        Whether a library may use threads for it, so that single calls after a pause are timed too.
+    quick : tuple of str
+        The sizes that ``--quick`` keeps.
+    backends : tuple of str
+        Backends on which it makes sense.
+    gpu_sizes : tuple of str
+        Sizes for a GPU only.
+    plot_by : str
+        The plot it takes part in: over "bytes", over "pieces", or as "growth".
+    """
+
+    name: str
+    title: str
+    work: str
+    sizes: dict[str, Callable[[Generator], Arguments]]
+    amounts: dict[str, tuple[int, int]]
+    threads: bool = False
+    quick: tuple[str, ...] = ()
+    backends: tuple[str, ...] = ("numpy", "cupy", "torch", "jax", "dask")
+    gpu_sizes: tuple[str, ...] = ()
+    plot_by: str = ""
+
+
+def floats(rng: Generator, *shape: int) -> np.ndarray:
+    """Random float32 of a shape."""
+    return rng.random(shape, dtype=np.float32)
+
+
+def _squares(axis: int) -> dict[str, Any]:
+    lengths = (64, 256, 1024, 2048)
+    return {
+        "sizes": {f"3 x ({n}, {n})": lambda rng, n=n: ([floats(rng, n, n) for _ in range(3)], axis) for n in lengths},
+        "amounts": {f"3 x ({n}, {n})": (3, 3 * n * n * 4) for n in lengths},
+        "threads": True,
+        "quick": ("3 x (1024, 1024)",),
+        "plot_by": "bytes" if axis == 0 else "",
+    }
+
+
+def _rows_of_64(axis: int) -> dict[str, Any]:
+    counts = (10, 100, 1_000, 10_000)
+    return {
+        "sizes": {f"{n} x (64,)": lambda rng, n=n: ([floats(rng, 64) for _ in range(n)], axis) for n in counts},
+        "amounts": {f"{n} x (64,)": (n, n * 256) for n in counts},
+        "quick": ("100 x (64,)",),
+        "plot_by": "pieces",
+    }
+
+
+def _ragged(rng: Generator, total: int) -> list[np.ndarray]:
+    """128 rows of uneven lengths that make up `total` bytes."""
+    weights = rng.random(128) + 0.5
+    lengths = np.floor(weights / weights.sum() * (total // 4)).astype(int)
+    lengths[-1] += total // 4 - lengths.sum()
+    return [floats(rng, n) for n in lengths]
+
+
+def _columns(rng: Generator, count: int) -> list[np.ndarray]:
+    """Columns (4096, k) with k in 1..63, as a table of features is made of."""
+    return [floats(rng, 4096, int(k)) for k in np.random.default_rng(1).integers(1, 64, count)]
+
+
+def _columns_bytes(count: int) -> int:
+    return int(np.random.default_rng(1).integers(1, 64, count).sum()) * 4096 * 4
+
+
+_TINY = "3 x (2, 3)"
+_APPENDS = (250, 1_000, 4_000, 8_000, 16_000, 32_000, 64_000)
+
+CASES = [
+    Case(
+        "concat-tiny",
+        "concat of 3 tiny arrays: the overhead of a call",
+        "concat",
+        {_TINY: lambda rng: ([floats(rng, 2, 3) for _ in range(3)], 0)},
+        {_TINY: (3, 72)},
+        quick=(_TINY,),
+    ),
+    Case(
+        "stack-tiny",
+        "stack of 3 tiny arrays: the overhead of a call",
+        "stack",
+        {_TINY: lambda rng: ([floats(rng, 2, 3) for _ in range(3)], 0)},
+        {_TINY: (3, 72)},
+        quick=(_TINY,),
+    ),
+    Case(
+        "split-tiny",
+        "split of a tiny array into rows: the overhead of a call",
+        "split",
+        {"(2, 3) into 2": lambda rng: (floats(rng, 2, 3), [1, 1], 0)},
+        {"(2, 3) into 2": (2, 24)},
+        quick=("(2, 3) into 2",),
+    ),
+    Case("concat-axis0", "concat of 3 squares on axis 0", "concat", **_squares(0)),
+    Case("concat-axis1", "concat of 3 squares on axis 1", "concat", **_squares(1)),
+    Case("concat-many", "concat of many short rows", "concat", **_rows_of_64(0)),
+    Case("stack-many", "stack of many short rows", "stack", **_rows_of_64(0)),
+    Case(
+        "concat-ragged",
+        "concat of 128 ragged rows",
+        "concat",
+        {f"{m} MiB": lambda rng, m=m: (_ragged(rng, m * MIB), 0) for m in (16, 256, 1024)},
+        {f"{m} MiB": (128, m * MIB) for m in (16, 256, 1024)},
+        threads=True,
+        quick=("16 MiB",),
+        gpu_sizes=("1024 MiB",),
+    ),
+    Case(
+        "concat-columns",
+        "concat of narrow columns (4096, k), k in 1..63, on axis 1",
+        "concat",
+        {f"{n} columns": lambda rng, n=n: (_columns(rng, n), 1) for n in (16, 96)},
+        {f"{n} columns": (n, _columns_bytes(n)) for n in (16, 96)},
+        threads=True,
+        quick=("16 columns",),
+    ),
+    Case(
+        "split-wide",
+        "split of a square on axis 1 into 64",
+        "split",
+        {f"({n}, {n})": lambda rng, n=n: (floats(rng, n, n), [n // 64] * 64, 1) for n in (512, 4096)},
+        {f"({n}, {n})": (64, n * n * 4) for n in (512, 4096)},
+        threads=True,
+        quick=("(512, 512)",),
+    ),
+    Case(
+        "split-long",
+        "split of (100 000, 16) on axis 0",
+        "split",
+        {f"into {n}": lambda rng, n=n: (floats(rng, 100_000, 16), [100_000 // n] * n, 0) for n in (1_000, 10_000)},
+        {f"into {n}": (n, 100_000 * 64) for n in (1_000, 10_000)},
+        threads=True,
+        quick=("into 1000",),
+    ),
+    Case(
+        "round-trip",
+        "split of (100 000, 16) on axis 0, and concat of the chunks",
+        "round_trip",
+        {f"into {n}": lambda rng, n=n: (floats(rng, 100_000, 16), [100_000 // n] * n, 0) for n in (1_000, 10_000)},
+        {f"into {n}": (n, 100_000 * 64) for n in (1_000, 10_000)},
+        threads=True,
+        quick=("into 1000",),
+        backends=("numpy", "cupy", "torch"),
+    ),
+    Case(
+        "append",
+        "repeated insert at the end, and one concat",
+        "append",
+        {f"{n} inserts": lambda rng, n=n: (n, floats(rng, 3)) for n in _APPENDS},
+        {f"{n} inserts": (n, n * 12) for n in _APPENDS},
+        quick=("1000 inserts",),
+        backends=("numpy", "cupy"),
+        plot_by="growth",
+    ),
+    Case(
+        "push-pop",
+        "500 inserts and 500 erases at the end of a long sequence",
+        "push_and_pop",
+        {f"n = {n}": lambda rng, n=n: (n, floats(rng, 3)) for n in (1_000, 64_000)},
+        {f"n = {n}": (n, 0) for n in (1_000, 64_000)},
+        quick=("n = 1000",),
+        backends=("numpy",),
+    ),
+    Case(
+        "at",
+        "a copy of one element",
+        "at",
+        {"of 16 x (2, 3)": lambda rng: ([floats(rng, 2, 3) for _ in range(16)],)},
+        {"of 16 x (2, 3)": (1, 24)},
+        quick=("of 16 x (2, 3)",),
+    ),
+    Case(
+        "upload",
+        "a ragged list of rows to the device",
+        "upload",
+        {
+            f"{n} rows": lambda rng, n=n: ([floats(rng, int(k)) for k in rng.integers(1, 256, n)],)
+            for n in (300, 10_000)
+        },
+        {f"{n} rows": (n, n * 512) for n in (300, 10_000)},
+        quick=("300 rows",),
+        backends=("cupy",),
+    ),
+]

@@ -1,0 +1,607 @@
+"""What the benchmarks time: seqarray on a backend, and the libraries beside it.
+
+A library turns host arrays into its own, does one piece of work on them, and says when it is done.  One that cannot do
+a piece of work says so with None.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+from itertools import accumulate, pairwise
+from typing import Any
+
+import numpy as np
+
+import seqarray as sa
+
+Work = Callable[[], Any]
+Kind = Callable[..., Work | None]
+Sizes = Sequence[int]
+
+
+def _not_done(*_: Any) -> None:
+    """The answer of a library to work that it cannot do."""
+
+
+class Library:
+    """A library that works on arrays of its own.
+
+    `concat`, `stack` and the others are methods that take host arrays and return a function that does the work.
+    """
+
+    name = ""
+    #: Module to import, and what brings it.
+    module = ""
+    pip = ""
+    #: Its results lie in memory that an earlier result has left, so that the first call is another matter.
+    recycles = False
+    #: Its time is spent in memory and not in Python, so that inputs rotate.
+    rotates = True
+    #: More pieces than this are not timed on its arrays: they take minutes to prepare.
+    most_pieces = 1_000_000
+    #: Said below the tables.
+    note = ""
+
+    def missing(self) -> str:
+        """Why it cannot be used here; "" if it can."""
+        try:
+            importlib.import_module(self.module)
+        except ImportError:
+            return f"not installed (pip install {self.pip})"
+        return ""
+
+    def array(self, host: np.ndarray) -> Any:
+        """The library's own array with the values of a host array."""
+        return host
+
+    def finish(self, result: Any) -> None:
+        """Wait until a result is there."""
+        del result  # on the CPU it is
+
+    def host(self, result: Any) -> Any:
+        """A result as a host array, or a list of them."""
+        if isinstance(result, (list, tuple, sa.ArraySequence)):
+            return [self.host(item) for item in result]
+        return sa.testing.to_numpy(result)
+
+    def device_seconds(self, work: Work) -> float | None:
+        """Time that a device was busy with `work`, by its own events; None on the CPU."""
+        del work
+
+    #: Join arrays along an existing axis: (arrays, axis).
+    concat: Kind = _not_done
+    #: Join arrays along a new axis: (arrays, axis).
+    stack: Kind = _not_done
+    #: Copies of all chunks of an array: (x, sizes, axis).
+    split: Kind = _not_done
+    #: Split into copies, and join them again: (x, sizes, axis).
+    round_trip: Kind = _not_done
+    #: Insert an element a number of times at the end, and join: (count, element).
+    append: Kind = _not_done
+    #: 500 inserts and 500 erases at the end of a number of elements: (count, element).
+    push_and_pop: Kind = _not_done
+    #: A copy of the element in the middle: (arrays,).
+    at: Kind = _not_done
+    #: Bring a ragged list of rows to the device: (arrays,).
+    upload: Kind = _not_done
+
+
+def _offsets(sizes: Sizes) -> list[int]:
+    return list(accumulate(sizes))[:-1]
+
+
+class NumPy(Library):
+    """NumPy's own functions."""
+
+    name, module, pip = "numpy", "numpy", "numpy"
+
+    def concat(self, arrays: list[np.ndarray], axis: int) -> Work:
+        return lambda: np.concatenate(arrays, axis)
+
+    def stack(self, arrays: list[np.ndarray], axis: int) -> Work:
+        return lambda: np.stack(arrays, axis)
+
+    def split(self, x: np.ndarray, sizes: Sizes, axis: int) -> Work:
+        offsets = _offsets(sizes)
+        return lambda: [chunk.copy() for chunk in np.split(x, offsets, axis)]
+
+    def round_trip(self, x: np.ndarray, sizes: Sizes, axis: int) -> Work:
+        offsets = _offsets(sizes)
+        return lambda: np.concatenate([chunk.copy() for chunk in np.split(x, offsets, axis)], axis)
+
+    def append(self, count: int, element: np.ndarray) -> Work:
+        def work() -> np.ndarray:
+            items = []
+            for _ in range(count):
+                items.append(element)  # noqa: PERF401
+            return np.concatenate(items)
+
+        return work
+
+    def push_and_pop(self, count: int, element: np.ndarray) -> Work:
+        items = [element] * count
+
+        def work() -> None:
+            for _ in range(500):
+                items.append(element)
+            for _ in range(500):
+                items.pop()
+
+        return work
+
+    def at(self, arrays: list[np.ndarray]) -> Work:
+        return arrays[len(arrays) // 2].copy
+
+
+class Torch(Library):
+    """torch.cat, torch.stack and torch.split_with_sizes_copy."""
+
+    name, module, pip = "torch", "torch", "torch"
+    device = "cpu"
+
+    @property
+    def torch(self) -> Any:
+        return importlib.import_module("torch")
+
+    def array(self, host: np.ndarray) -> Any:
+        # On the CPU around the same memory, so that rotating inputs are counted once.
+        return self.torch.from_numpy(host).to(self.device)
+
+    def concat(self, arrays: list[np.ndarray], axis: int) -> Work:
+        cat, tensors = self.torch.cat, [self.array(a) for a in arrays]
+        return lambda: cat(tensors, axis)
+
+    def stack(self, arrays: list[np.ndarray], axis: int) -> Work:
+        stack, tensors = self.torch.stack, [self.array(a) for a in arrays]
+        return lambda: stack(tensors, axis)
+
+    def split(self, x: np.ndarray, sizes: Sizes, axis: int) -> Work:
+        split, tensor, sizes = self.torch.split_with_sizes_copy, self.array(x), list(sizes)
+        return lambda: split(tensor, sizes, axis)
+
+    def round_trip(self, x: np.ndarray, sizes: Sizes, axis: int) -> Work:
+        torch, tensor, sizes = self.torch, self.array(x), list(sizes)
+        return lambda: torch.cat(torch.split_with_sizes_copy(tensor, sizes, axis), axis)
+
+    def at(self, arrays: list[np.ndarray]) -> Work:
+        tensors = [self.array(a) for a in arrays]
+        return tensors[len(tensors) // 2].clone
+
+
+class TorchCUDA(Torch):
+    """torch on a CUDA device."""
+
+    name, device = "torch (CUDA)", "cuda"
+
+    def missing(self) -> str:
+        return super().missing() or ("" if self.torch.cuda.is_available() else "no usable GPU")
+
+    def finish(self, _: Any) -> None:
+        self.torch.cuda.synchronize()
+
+    def device_seconds(self, work: Work) -> float:
+        cuda = self.torch.cuda
+        begin, end = cuda.Event(enable_timing=True), cuda.Event(enable_timing=True)
+        begin.record()
+        work()
+        end.record()
+        end.synchronize()
+        return begin.elapsed_time(end) / 1e3
+
+
+class Jax(Library):
+    """jax.numpy's functions, not compiled together."""
+
+    name, module, pip = "jax", "jax", "jax"
+    rotates = False
+    most_pieces = 1_000
+
+    def array(self, host: np.ndarray) -> Any:
+        return importlib.import_module("jax.numpy").asarray(host)
+
+    def finish(self, result: Any) -> None:
+        importlib.import_module("jax").block_until_ready(result)
+
+    def concat(self, arrays: list[np.ndarray], axis: int) -> Work:
+        jnp, own = importlib.import_module("jax.numpy"), [self.array(a) for a in arrays]
+        return lambda: jnp.concatenate(own, axis)
+
+    def stack(self, arrays: list[np.ndarray], axis: int) -> Work:
+        jnp, own = importlib.import_module("jax.numpy"), [self.array(a) for a in arrays]
+        return lambda: jnp.stack(own, axis)
+
+    def split(self, x: np.ndarray, sizes: Sizes, axis: int) -> Work | None:
+        if len(sizes) > 100:
+            return None  # it compiles for seconds then
+        jnp, own, offsets = importlib.import_module("jax.numpy"), self.array(x), np.asarray(_offsets(sizes))
+        return lambda: jnp.split(own, offsets, axis)
+
+    def at(self, arrays: list[np.ndarray]) -> Work:
+        jnp, own = importlib.import_module("jax.numpy"), [self.array(a) for a in arrays]
+        return lambda: jnp.array(own[len(own) // 2], copy=True)
+
+
+class Dask(Library):
+    """dask.array's functions, computed."""
+
+    name, module, pip = "dask", "dask.array", "'dask[array]'"
+    rotates = False
+    most_pieces = 100
+    note = "dask: the time to build the graph and to compute it."
+
+    def array(self, host: np.ndarray) -> Any:
+        return importlib.import_module("dask.array").from_array(host, chunks=-1)
+
+    def finish(self, result: Any) -> None:
+        importlib.import_module("dask").compute(result)
+
+    def host(self, result: Any) -> Any:
+        # All at once: one by one, each would walk the whole graph.
+        result = list(result) if isinstance(result, sa.ArraySequence) else result
+        return importlib.import_module("dask").compute(result)[0]
+
+    def concat(self, arrays: list[np.ndarray], axis: int) -> Work:
+        da, own = importlib.import_module("dask.array"), [self.array(a) for a in arrays]
+        return lambda: da.concatenate(own, axis)
+
+    def stack(self, arrays: list[np.ndarray], axis: int) -> Work:
+        da, own = importlib.import_module("dask.array"), [self.array(a) for a in arrays]
+        return lambda: da.stack(own, axis)
+
+    def split(self, x: np.ndarray, sizes: Sizes, axis: int) -> Work:
+        own, ends = self.array(x), list(accumulate(sizes))
+        before = (slice(None),) * axis
+        return lambda: [own[(*before, slice(b - n, b))] for b, n in zip(ends, sizes, strict=True)]
+
+
+class CuPy(Library):
+    """cupy.concatenate, cupy.stack, and copies of what cupy.split gives."""
+
+    name, module, pip = "cupy", "cupy", "cupy-cuda13x"
+    recycles = True
+
+    @property
+    def cupy(self) -> Any:
+        return importlib.import_module("cupy")
+
+    def missing(self) -> str:
+        return super().missing() or ("" if self.cupy.cuda.is_available() else "no usable GPU")
+
+    def array(self, host: np.ndarray) -> Any:
+        return self.cupy.asarray(host)
+
+    def finish(self, _: Any) -> None:
+        self.cupy.cuda.get_current_stream().synchronize()
+
+    def device_seconds(self, work: Work) -> float:
+        cuda = self.cupy.cuda
+        begin, end = cuda.Event(), cuda.Event()
+        begin.record()
+        work()
+        end.record()
+        end.synchronize()
+        return float(cuda.get_elapsed_time(begin, end)) / 1e3
+
+    def concat(self, arrays: list[np.ndarray], axis: int) -> Work:
+        cupy, own = self.cupy, [self.array(a) for a in arrays]
+        return lambda: cupy.concatenate(own, axis)
+
+    def stack(self, arrays: list[np.ndarray], axis: int) -> Work:
+        cupy, own = self.cupy, [self.array(a) for a in arrays]
+        return lambda: cupy.stack(own, axis)
+
+    def split(self, x: np.ndarray, sizes: Sizes, axis: int) -> Work:
+        cupy, own, offsets = self.cupy, self.array(x), _offsets(sizes)
+        return lambda: [chunk.copy() for chunk in cupy.split(own, offsets, axis)]
+
+    def at(self, arrays: list[np.ndarray]) -> Work:
+        own = [self.array(a) for a in arrays]
+        return own[len(own) // 2].copy
+
+    def upload(self, arrays: list[np.ndarray]) -> Work:
+        cupy = self.cupy
+        return lambda: [cupy.asarray(a) for a in arrays]
+
+
+_LOOP = """
+<ir_version: 8, opset_import: ["" : 17]>
+appends (int64 count, float[d] element) => (float[n] result) {
+    start = SequenceEmpty <dtype = 1> ()
+    condition = Constant <value = bool {1}> ()
+    sequence = Loop (count, condition, start) <body = step
+        (int64 i, bool go_on, seq(float[]) before) => (bool still, seq(float[]) after) {
+            still = Identity (go_on)
+            after = SequenceInsert (before, element)
+        }>
+    result = ConcatFromSequence <axis = 0> (sequence)
+}"""
+
+
+class OnnxRuntime(Library):
+    """onnxruntime: models of one node, on the CPU."""
+
+    name, module, pip = "onnxruntime", "onnxruntime", "onnxruntime onnx"
+    recycles = True
+    note = (
+        "onnxruntime, onnx-reference: models of one node (Loop with SequenceInsert for inserts); session time included."
+    )
+
+    def missing(self) -> str:
+        for module in (self.module, "onnx"):
+            try:
+                importlib.import_module(module)
+            except ImportError:
+                return f"not installed (pip install {self.pip})"
+        return ""
+
+    @cache  # noqa: B019 - there is one instance
+    def session(self, text: str) -> Callable[[dict[str, Any]], list[Any]]:
+        """A function that runs a model, given as ONNX text, on named inputs."""
+        ort = importlib.import_module("onnxruntime")
+        options = ort.SessionOptions()
+        options.intra_op_num_threads = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 0
+        options.log_severity_level = 3
+        model = importlib.import_module("onnx.parser").parse_model(text)
+        session = ort.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+        return lambda inputs: session.run(None, inputs)
+
+    def concat(self, arrays: list[np.ndarray], axis: int) -> Work:
+        return self._join(arrays, axis, 0)
+
+    def stack(self, arrays: list[np.ndarray], axis: int) -> Work:
+        return self._join(arrays, axis, 1)
+
+    def _join(self, arrays: list[np.ndarray], axis: int, new_axis: int) -> Work:
+        run = self.session(
+            '<ir_version: 8, opset_import: ["" : 17]> join (seq(float[]) x) => (float[] y)'
+            f"{{ y = ConcatFromSequence <axis = {axis}, new_axis = {new_axis}> (x) }}"
+        )
+        return lambda: run({"x": arrays})[0]
+
+    def split(self, x: np.ndarray, sizes: Sizes, axis: int) -> Work:
+        run = self.session(
+            '<ir_version: 8, opset_import: ["" : 17]> cut (float[] x, int64[n] sizes) => (seq(float[]) y)'
+            f"{{ y = SplitToSequence <axis = {axis}> (x, sizes) }}"
+        )
+        chunk_sizes = np.asarray(sizes, dtype=np.int64)
+        return lambda: run({"x": x, "sizes": chunk_sizes})[0]
+
+    def round_trip(self, x: np.ndarray, sizes: Sizes, axis: int) -> Work:
+        run = self.session(
+            '<ir_version: 8, opset_import: ["" : 17]> trip (float[] x, int64[n] sizes) => (float[] y)'
+            f"{{ s = SplitToSequence <axis = {axis}> (x, sizes) y = ConcatFromSequence <axis = {axis}> (s) }}"
+        )
+        chunk_sizes = np.asarray(sizes, dtype=np.int64)
+        return lambda: run({"x": x, "sizes": chunk_sizes})[0]
+
+    def append(self, count: int, element: np.ndarray) -> Work:
+        run = self.session(_LOOP)
+        return lambda: run({"count": np.asarray(count), "element": element})[0]
+
+    def at(self, arrays: list[np.ndarray]) -> Work:
+        run = self.session(
+            '<ir_version: 8, opset_import: ["" : 17]> at (seq(float[]) x, int64 i) => (float[] y)'
+            "{ y = SequenceAt (x, i) }"
+        )
+        position = np.asarray(len(arrays) // 2)
+        return lambda: run({"x": arrays, "i": position})[0]
+
+
+class OnnxReference(OnnxRuntime):
+    """onnx's ReferenceEvaluator."""
+
+    name, module, pip = "onnx-reference", "onnx.reference", "onnx"
+    recycles = False
+    note = ""
+
+    def missing(self) -> str:
+        return Library.missing(self)
+
+    def split(self, x: np.ndarray, sizes: Sizes, axis: int) -> Work:
+        views = super().split(x, sizes, axis)
+        return lambda: [chunk.copy() for chunk in views()]
+
+    @cache  # noqa: B019
+    def session(self, text: str) -> Callable[[dict[str, Any]], list[Any]]:
+        model = importlib.import_module("onnx.parser").parse_model(text)
+        evaluator = importlib.import_module("onnx.reference").ReferenceEvaluator(model)
+        return lambda inputs: evaluator.run(None, inputs)
+
+
+class SeqArray(Library):
+    """seqarray on the arrays of a backend."""
+
+    name, module, pip = "seqarray", "seqarray", "seqarray"
+
+    def __init__(self, backend: Library) -> None:
+        self.backend = backend
+        self.recycles = backend.recycles
+
+    def array(self, host: np.ndarray) -> Any:
+        return self.backend.array(host)
+
+    def finish(self, result: Any) -> None:
+        # jax and dask look into lists only, and what they have not computed has not been done.
+        wanted = isinstance(result, sa.ArraySequence) and isinstance(self.backend, (Jax, Dask))
+        self.backend.finish(list(result) if wanted else result)
+
+    def device_seconds(self, work: Work) -> float | None:
+        return self.backend.device_seconds(work)
+
+    def sequence(self, arrays: list[np.ndarray]) -> Any:
+        """What the operators get: here a sequence that lives on."""
+        return sa.ArraySequence([self.array(a) for a in arrays])
+
+    def concat(self, arrays: list[np.ndarray], axis: int) -> Work:
+        sequence = self.sequence(arrays)
+        return lambda: sa.concat_from_sequence(sequence, axis=axis)
+
+    def stack(self, arrays: list[np.ndarray], axis: int) -> Work:
+        sequence = self.sequence(arrays)
+        return lambda: sa.concat_from_sequence(sequence, axis=axis, new_axis=1)
+
+    def split(self, x: np.ndarray, sizes: Sizes, axis: int) -> Work:
+        own, argument = self.array(x), _as_argument(sizes)
+        return lambda: sa.split_to_sequence(own, argument, axis=axis)
+
+    def round_trip(self, x: np.ndarray, sizes: Sizes, axis: int) -> Work:
+        own, argument = self.array(x), _as_argument(sizes)
+        return lambda: sa.concat_from_sequence(sa.split_to_sequence(own, argument, axis=axis), axis=axis)
+
+    def append(self, count: int, element: np.ndarray) -> Work:
+        own = self.array(element)
+
+        def work() -> Any:
+            sequence = sa.sequence_empty("float32")
+            for _ in range(count):
+                sequence = sa.sequence_insert(sequence, own)
+            return sa.concat_from_sequence(sequence, axis=0)
+
+        return work
+
+    def push_and_pop(self, count: int, element: np.ndarray) -> Work:
+        own = self.array(element)
+        start = self.sequence([element] * count)
+
+        def work() -> None:
+            sequence = start
+            for _ in range(500):
+                sequence = sa.sequence_insert(sequence, own)
+            for _ in range(500):
+                sequence = sa.sequence_erase(sequence)
+
+        return work
+
+    def at(self, arrays: list[np.ndarray]) -> Work:
+        sequence, position = self.sequence(arrays), len(arrays) // 2
+        return lambda: sa.sequence_at(sequence, position)
+
+    def upload(self, arrays: list[np.ndarray]) -> Work:
+        to_device = self.backend.array
+
+        def work() -> Any:
+            packed = to_device(sa.concat_from_sequence(arrays, axis=0))
+            return sa.split_to_sequence(packed, [len(a) for a in arrays], copy=None)
+
+        return work
+
+
+def _as_argument(sizes: Sizes) -> Any:
+    """Chunks of one size by that size, as a user would write them; others by their sizes."""
+    return int(sizes[0]) if len(set(sizes)) == 1 else np.asarray(sizes)
+
+
+class SeqArrayList(SeqArray):
+    """seqarray, given a list of arrays each time."""
+
+    name = "seqarray, list"
+
+    def sequence(self, arrays: list[np.ndarray]) -> Any:
+        return [self.array(a) for a in arrays]
+
+    split = round_trip = append = push_and_pop = at = upload = _not_done
+
+
+class SeqArrayTaken(SeqArray):
+    """seqarray's split with every chunk then asked for."""
+
+    name = "seqarray, all taken"
+
+    def split(self, x: np.ndarray, sizes: Sizes, axis: int) -> Work:
+        work = super().split(x, sizes, axis)
+        return lambda: list(work())
+
+    concat = stack = round_trip = append = push_and_pop = at = upload = _not_done
+
+
+class Memcpy(Library):
+    """The machine's limit: the same bytes copied in pieces of the same sizes, and nothing else.
+
+    Pieces below 64 KiB are joined to that size, since the calls would be measured and not the copies.
+    """
+
+    module, pip = "numpy", "numpy"
+    note = "memcpy: a plain copy of the same bytes, cut into the same pieces (of at least 64 KiB)."
+
+    def __init__(self, threads: int, *, fresh: bool) -> None:
+        self.threads, self.fresh = threads, fresh
+        memory = "fresh" if fresh else "reused"
+        self.name = f"memcpy, {threads} thread{'s' if threads > 1 else ''}, {memory} memory"
+        self.recycles = not fresh
+        # Each thread on a processor of its own: left alone, a woken one often waits behind the one that woke it.
+        self.processors = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []
+        self.pool = ThreadPoolExecutor(threads) if threads > 1 else None
+        if self.pool is not None and self.processors:
+            list(self.pool.map(self._pin, range(threads)))
+
+    def _pin(self, index: int) -> None:
+        os.sched_setaffinity(0, {self.processors[index % len(self.processors)]})
+
+    def concat(self, arrays: list[np.ndarray], _: int) -> Work | None:
+        return self._copy([a.nbytes for a in arrays])
+
+    stack = concat
+
+    def split(self, x: np.ndarray, sizes: Sizes, axis: int) -> Work | None:
+        return self._copy([x.nbytes * size // x.shape[axis] for size in sizes])
+
+    def round_trip(self, x: np.ndarray, sizes: Sizes, axis: int) -> Work | None:
+        work = self.split(x, sizes, axis)
+        return None if work is None else lambda: (work(), work())[0]
+
+    def host(self, _: Any) -> Any:
+        return None
+
+    def _copy(self, nbytes: list[int]) -> Work | None:
+        total = sum(nbytes)
+        if total < 1 << 20:
+            return None
+        bounds = [0]
+        for end in accumulate(nbytes):
+            if end - bounds[-1] >= 1 << 16 or end == total:
+                bounds.append(end)
+        source = np.ones(total, dtype=np.uint8)
+        reused = None if self.fresh else np.zeros(total, dtype=np.uint8)
+        halves = [bounds]
+        if self.threads > 1:
+            share = -(-(len(bounds) - 1) // self.threads)
+            halves = [bounds[i : i + share + 1] for i in range(0, len(bounds) - 1, share)]
+            if len(bounds) - 1 < self.threads * 2:
+                step = total // self.threads
+                halves = [[i * step, (i + 1) * step if i + 1 < self.threads else total] for i in range(self.threads)]
+
+        def copy(target: np.ndarray, cuts: list[int]) -> None:
+            for start, stop in pairwise(cuts):
+                np.copyto(target[start:stop], source[start:stop])
+
+        def work() -> np.ndarray:
+            target = np.empty(total, dtype=np.uint8) if reused is None else reused
+            if self.pool is None:
+                copy(target, bounds)
+            else:
+                list(self.pool.map(copy, [target] * len(halves), halves))
+            return target
+
+        return work
+
+
+#: Backends: array libraries on whose arrays seqarray is timed.
+BACKENDS: dict[str, Library] = {"numpy": NumPy(), "cupy": CuPy(), "torch": Torch(), "jax": Jax(), "dask": Dask()}
+
+#: What is timed beside seqarray on each backend, by the name under which it is chosen.
+PEERS: dict[str, dict[str, Library]] = {
+    "numpy": {
+        "numpy": BACKENDS["numpy"],
+        "torch": BACKENDS["torch"],
+        "onnxruntime": OnnxRuntime(),
+        "onnx-reference": OnnxReference(),
+    },
+    "cupy": {"cupy": BACKENDS["cupy"], "torch": TorchCUDA()},
+    "torch": {"torch": BACKENDS["torch"]},
+    "jax": {"jax": BACKENDS["jax"]},
+    "dask": {"dask": BACKENDS["dask"]},
+}

@@ -1,0 +1,108 @@
+"""What a result has to say about the machine and the software it was made with."""
+
+from __future__ import annotations
+
+import datetime
+import importlib.metadata
+import os
+import platform
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+_PACKAGES = ("numpy", "array-api-compat", "torch", "jax", "dask", "cupy", "onnx", "onnxruntime")
+
+
+def description(command: list[str]) -> dict[str, Any]:
+    """Versions, commit, processor and device, thread counts, date and command line."""
+    return {
+        "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+        "command": " ".join(command),
+        "commit": commit(),
+        "python": platform.python_version(),
+        "platform": platform.platform(),
+        "cpu": cpu_name(),
+        "cpus": cpu_count(),
+        "gpu": gpu_name(),
+        "last_level_cache_bytes": last_level_cache(),
+        "versions": {package: version for package in _PACKAGES if (version := _version(package))},
+        "threads": thread_counts(),
+    }
+
+
+def _version(package: str) -> str:
+    for name in (package, f"{package}-cuda13x", f"{package}-cuda12x"):
+        try:
+            return importlib.metadata.version(name)
+        except importlib.metadata.PackageNotFoundError:
+            continue
+    return ""
+
+
+def commit() -> str:
+    """The checkout's commit, with a plus sign where files differ from it; "" outside a checkout."""
+    folder = Path(__file__).parent
+
+    def git(*arguments: str) -> str:
+        done = subprocess.run(["git", *arguments], cwd=folder, capture_output=True, text=True, check=False)
+        return done.stdout.strip() if done.returncode == 0 else ""
+
+    try:
+        revision = git("rev-parse", "HEAD")
+        return revision + ("+" if git("status", "--porcelain", "--", "../seqarray", ".") else "")
+    except OSError:
+        return ""
+
+
+def cpu_name() -> str:
+    """The processor's name, as far as the system tells it."""
+    info = Path("/proc/cpuinfo")
+    if info.exists():
+        for line in info.read_text().splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    return platform.processor()
+
+
+def cpu_count() -> int:
+    """Processors that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def gpu_name() -> str:
+    """The name of the first GPU that CuPy can use; "" without one."""
+    cupy = sys.modules.get("cupy")
+    if cupy is None or not cupy.cuda.is_available():
+        return ""
+    return str(cupy.cuda.runtime.getDeviceProperties(0)["name"].decode())
+
+
+def last_level_cache() -> int:
+    """Bytes of the largest cache; 32 MiB where the system does not tell."""
+    sizes = []
+    for entry in Path("/sys/devices/system/cpu/cpu0/cache").glob("index*/size"):
+        text = entry.read_text().strip()
+        if text.endswith("K"):
+            sizes.append(int(text[:-1]) << 10)
+    return max(sizes, default=32 << 20)
+
+
+def available_memory() -> int:
+    """Bytes of memory that may be filled without swapping; 4 GiB where the system does not tell."""
+    info = Path("/proc/meminfo")
+    if info.exists():
+        for line in info.read_text().splitlines():
+            if line.startswith("MemAvailable"):
+                return int(line.split()[1]) << 10
+    return 4 << 30
+
+
+def thread_counts() -> dict[str, int]:
+    """Threads of each library that has a say in it."""
+    counts = {}
+    if "torch" in sys.modules:
+        counts["torch"] = int(sys.modules["torch"].get_num_threads())
+    if "onnxruntime" in sys.modules:
+        counts["onnxruntime"] = cpu_count()
+    return counts

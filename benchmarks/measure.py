@@ -1,0 +1,138 @@
+"""Timing contenders against each other in one process, and the statistics of it.
+
+Shared machines drift, by a factor of two within seconds.  So all contenders of a case take turns, round by round, and
+what is compared are ratios within a round: a drift hits both sides of them.
+"""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from math import log
+from typing import Any
+
+Clock = Callable[[], float]
+
+#: A single call longer than this is measured once.
+ONCE_SECONDS = 2.0
+#: A call that is predicted to take longer than this is left out.
+LEFT_OUT_SECONDS = 10.0
+
+
+@dataclass
+class Contender:
+    """One way to do the work of a case.
+
+    Attributes
+    ----------
+    name : str
+        What the tables call it.
+    call : callable
+        Does the work on one of the input sets, given by its number, and returns the result.
+    finish : callable
+        Waits until a result is there; on the CPU there is nothing to wait for.
+    n_sets : int
+        Number of input sets.
+    device_seconds : callable or None
+        Time that a device was busy with a call of a function, for contenders that run on one.
+    """
+
+    name: str
+    call: Callable[[int], Any]
+    finish: Callable[[Any], None] = lambda _: None
+    n_sets: int = 1
+    device_seconds: Callable[[Callable[[], Any]], float] | None = None
+    _next: int = field(default=0, repr=False)
+
+    def once(self, *, hot: bool = False) -> None:
+        """Do the work and wait for it: on the next input set in turn, or always on the first one."""
+        index = 0
+        if not hot:
+            index = self._next
+            self._next = (index + 1) % self.n_sets
+        self.finish(self.call(index))
+
+
+def seconds_per_call(contender: Contender, calls: int, *, hot: bool, clock: Clock = time.perf_counter) -> float:
+    """Mean time of one call in one round of `calls` calls."""
+    start = clock()
+    for _ in range(calls):
+        contender.once(hot=hot)
+    return (clock() - start) / calls
+
+
+def calls_for(seconds: float, one_call: float) -> int:
+    """How many calls make a round of about `seconds`."""
+    return max(1, min(100_000, round(seconds / max(one_call, 1e-9))))
+
+
+def interleaved(
+    contenders: Sequence[Contender],
+    calls: dict[str, int],
+    rounds: dict[str, int],
+    *,
+    hot: bool = False,
+    clock: Clock = time.perf_counter,
+) -> dict[str, list[float]]:
+    """Time per call of every contender in each of its rounds.
+
+    Within a round all contenders take turns; who begins moves on by one each round, so that nobody always runs after
+    the same neighbour.
+    """
+    times: dict[str, list[float]] = {contender.name: [] for contender in contenders}
+    for number in range(max(rounds.values())):
+        shift = number % len(contenders)
+        for contender in (*contenders[shift:], *contenders[:shift]):
+            if number >= rounds[contender.name]:
+                continue
+            times[contender.name].append(seconds_per_call(contender, calls[contender.name], hot=hot, clock=clock))
+    return times
+
+
+def after_pauses(
+    contenders: Sequence[Contender],
+    pause: float,
+    rounds: dict[str, int],
+    *,
+    clock: Clock = time.perf_counter,
+    sleep: Callable[[float], None] = time.sleep,
+) -> dict[str, list[float]]:
+    """Times of single calls, each after a pause: what a hot loop hides is the cost of waking a thread."""
+    times: dict[str, list[float]] = {contender.name: [] for contender in contenders}
+    for number in range(max(rounds.values())):
+        for contender in contenders:
+            if number >= rounds[contender.name]:
+                continue
+            sleep(pause)
+            times[contender.name].append(seconds_per_call(contender, 1, hot=False, clock=clock))
+    return times
+
+
+def quartiles(values: Sequence[float]) -> tuple[float, float, float]:
+    """First quartile, median and third quartile."""
+    if len(values) == 1:
+        return values[0], values[0], values[0]
+    lower, middle, upper = statistics.quantiles(values, n=4, method="inclusive")
+    return lower, middle, upper
+
+
+def ratios(ours: Sequence[float], theirs: Sequence[float]) -> list[float]:
+    """Our time divided by theirs, round by round, as far as both went; below 1 we are faster."""
+    return [a / b for a, b in zip(ours, theirs, strict=False)]
+
+
+def predicted(history: Sequence[tuple[float, float]], work: float) -> float:
+    """Time of a call at an amount of work, from (work, seconds) of smaller ones.
+
+    The last two give the power by which time grows; one alone is taken as linear.
+    """
+    if not history:
+        return 0.0
+    (last_work, last), *_ = reversed(history)
+    power = 1.0
+    if len(history) > 1:
+        before_work, before = history[-2]
+        power = max(1.0, log(last / before) / log(last_work / before_work))
+    return last * (work / last_work) ** power

@@ -1,0 +1,131 @@
+"""Plots of a result that answer a question at a glance, readable in black and white."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from benchmarks import measure
+from benchmarks.cases import CASES
+from benchmarks.reporting import OURS, best_peer, is_limit, is_ours, ratio_quartiles
+
+#: Line and marker of each contender: told apart without colour.
+_STYLES = {
+    "seqarray": {"color": "black", "marker": "o", "linewidth": 2.0},
+    "seqarray, list": {"color": "black", "marker": "o", "linestyle": "--", "markerfacecolor": "white"},
+    "numpy": {"color": "0.35", "marker": "s"},
+    "torch": {"color": "0.35", "marker": "^", "linestyle": "--"},
+    "torch (CUDA)": {"color": "0.35", "marker": "^", "linestyle": "--"},
+    "cupy": {"color": "0.35", "marker": "s"},
+    "onnxruntime": {"color": "0.55", "marker": "D", "linestyle": "-."},
+    "onnx-reference": {"color": "0.55", "marker": "x", "linestyle": ":"},
+}
+
+
+def save(result: dict[str, Any], path: Path) -> None:
+    """Write the picture; its kind follows from the name (.png, .svg, ...)."""
+    import matplotlib as mpl
+
+    mpl.use("Agg")
+    from matplotlib import pyplot as plt
+
+    figure, axes = plt.subplots(2, 2, figsize=(13, 11), layout="constrained")
+    backend = "cupy" if any(entry["backend"] == "cupy" for entry in result["results"]) else "numpy"
+    entries = [entry for entry in result["results"] if entry["backend"] == backend]
+    _bandwidth(axes[0, 0], entries)
+    _pieces(axes[0, 1], entries)
+    _growth(axes[1, 0], entries)
+    _ratios(axes[1, 1], entries)
+    machine = result["machine"]
+    figure.suptitle(f"{backend} arrays on {machine['gpu'] or machine['cpu']}, {machine['date'][:10]}")
+    figure.savefig(path, dpi=110)
+    plt.close(figure)
+
+
+def _taking_part(entries: list[dict[str, Any]], plot: str) -> list[dict[str, Any]]:
+    names = {case.name for case in CASES if case.plot_by == plot}
+    return [entry for entry in entries if entry["case"] in names and "skipped" not in entry]
+
+
+def _curves(entries: list[dict[str, Any]], mode: str = "rotating") -> dict[str, list[tuple[dict[str, Any], float]]]:
+    """Contender to its entries and median times."""
+    curves: dict[str, list[tuple[dict[str, Any], float]]] = {}
+    for entry in entries:
+        for name, record in entry["contenders"].items():
+            if record.get(mode):
+                curves.setdefault(name, []).append((entry, measure.quartiles(record[mode])[1]))
+    return curves
+
+
+def _finish(axes: Any, title: str, x: str, y: str) -> None:
+    axes.set_title(title, loc="left")
+    axes.set_xlabel(x)
+    axes.set_ylabel(y)
+    axes.grid(True, which="major", color="0.88")
+    if axes.get_legend_handles_labels()[0]:
+        axes.legend(fontsize="small")
+
+
+def _bandwidth(axes: Any, entries: list[dict[str, Any]]) -> None:
+    for name, curve in _curves(_taking_part(entries, "bytes")).items():
+        sizes = [entry["bytes"] for entry, _ in curve]
+        rates = [entry["bytes"] / seconds / 1e9 for entry, seconds in curve]
+        if is_limit(name):
+            style = {"color": "0.75", "linestyle": ":" if "fresh" in name else "-", "linewidth": 1.0}
+            style["linewidth"] = 1.0 if "1 thread," in name else 2.0
+        else:
+            style = dict(_STYLES.get(name, {}))
+        axes.plot(sizes, rates, label=name, **style)
+    axes.set_xscale("log")
+    axes.set_ylim(bottom=0)
+    _finish(axes, "How near the machine's limit? Concat of 3 squares", "bytes of the result", "GB/s of result")
+
+
+def _pieces(axes: Any, entries: list[dict[str, Any]]) -> None:
+    concat = [entry for entry in _taking_part(entries, "pieces") if entry["case"].startswith("concat")]
+    for name, curve in _curves(concat).items():
+        if not is_limit(name):
+            counts = [entry["pieces"] for entry, _ in curve]
+            axes.plot(counts, [seconds * 1e6 for _, seconds in curve], label=name, **_STYLES.get(name, {}))
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    _finish(axes, "What does a piece cost? Concat of rows of 64", "pieces", "microseconds")
+
+
+def _growth(axes: Any, entries: list[dict[str, Any]]) -> None:
+    for name, curve in _curves(_taking_part(entries, "growth")).items():
+        counts = [entry["pieces"] for entry, _ in curve]
+        label = "numpy (a list, and one concatenate)" if name == "numpy" else name
+        axes.plot(counts, [seconds * 1e3 for _, seconds in curve], label=label, **_STYLES.get(name, {}))
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    _finish(axes, "Does repeated insert stay linear?", "inserts", "milliseconds")
+
+
+def _ratios(axes: Any, entries: list[dict[str, Any]]) -> None:
+    """One line for every entry: where each peer stands, seqarray being 1."""
+    rows = [entry for entry in entries if best_peer(entry) and entry["contenders"].get(OURS, {}).get("rotating")]
+    seen = set()
+    for row, entry in enumerate(reversed(rows)):
+        for name in entry["contenders"]:
+            if is_ours(name) or is_limit(name):
+                continue
+            quartiles = ratio_quartiles(entry, name)
+            if quartiles is None:
+                continue
+            lower, middle, upper = quartiles
+            style = _STYLES.get(name, {})
+            axes.errorbar(
+                middle,
+                row,
+                xerr=[[middle - lower], [upper - middle]],
+                fmt=style.get("marker", "o"),
+                color=style.get("color", "0.5"),
+                markersize=5,
+                label=None if name in seen else name,
+            )
+            seen.add(name)
+    axes.axvline(1.0, color="black", linewidth=1.0)
+    axes.set_xscale("log")
+    axes.set_yticks(range(len(rows)), [f"{e['case']}, {e['size']}" for e in reversed(rows)], fontsize="x-small")
+    _finish(axes, "Is it faster? Left of the line seqarray is", "seqarray's time / this library's", "")

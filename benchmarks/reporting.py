@@ -1,0 +1,226 @@
+"""Tables and plots of a result: on a terminal, as Markdown, as a picture."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from benchmarks import measure
+from benchmarks.libraries import PEERS, Memcpy
+
+OURS = "seqarray"
+MODES = ("rotating", "hot", "pause 2 ms", "pause 10 ms")
+
+
+def load(path: Path) -> dict[str, Any]:
+    """A result that `run` has written."""
+    result: dict[str, Any] = json.loads(path.read_text())
+    return result
+
+
+def is_ours(name: str) -> bool:
+    """Whether a contender is seqarray."""
+    return name.startswith(OURS)
+
+
+def is_limit(name: str) -> bool:
+    """Whether a contender is the machine's limit and no library."""
+    return name.startswith("memcpy")
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """seqarray against the fastest peer of one entry."""
+
+    entry: dict[str, Any]
+    seconds: float
+    peer: str
+    lower: float
+    ratio: float
+    upper: float
+
+
+def best_peer(entry: dict[str, Any], mode: str = "rotating") -> str | None:
+    """The fastest contender that is neither seqarray nor the machine's limit."""
+    medians = {
+        name: measure.quartiles(record[mode])[1]
+        for name, record in entry["contenders"].items()
+        if record.get(mode) and not is_ours(name) and not is_limit(name)
+    }
+    return min(medians, key=lambda name: medians[name]) if medians else None
+
+
+def ratio_quartiles(entry: dict[str, Any], peer: str, ours: str = OURS, mode: str = "rotating") -> Any:
+    """Quartiles of our time over a peer's, round by round; None where one of them was not timed."""
+    records = entry["contenders"]
+    if not records.get(ours, {}).get(mode) or not records.get(peer, {}).get(mode):
+        return None
+    return measure.quartiles(measure.ratios(records[ours][mode], records[peer][mode]))
+
+
+def comparisons(result: dict[str, Any], ours: str = OURS) -> Iterator[Comparison]:
+    """seqarray against its best peer, wherever both were timed."""
+    for entry in result["results"]:
+        peer = best_peer(entry)
+        quartiles = ratio_quartiles(entry, peer, ours) if peer else None
+        if peer and quartiles:
+            seconds = measure.quartiles(entry["contenders"][ours]["rotating"])[1]
+            yield Comparison(entry, seconds, peer, *quartiles)
+
+
+def time_text(seconds: float) -> str:
+    """A time with a unit that suits it."""
+    for unit, factor in (("s", 1.0), ("ms", 1e3), ("us", 1e6)):
+        if seconds * factor >= 1:
+            return f"{seconds * factor:.3g} {unit}"
+    return f"{seconds * 1e9:.3g} ns"
+
+
+SUMMARY_HEADINGS = ("case", "size", "arrays", "seqarray", "best other", "ratio (quartiles)")
+
+
+def summary_rows(result: dict[str, Any]) -> list[tuple[str, ...]]:
+    """One row for every entry, the worst ratio first."""
+    ordered = sorted(comparisons(result), key=lambda comparison: -comparison.ratio)
+    return [
+        (
+            c.entry["case"],
+            c.entry["size"],
+            c.entry["backend"],
+            time_text(c.seconds),
+            c.peer,
+            f"{c.ratio:.3g} ({c.lower:.3g} to {c.upper:.3g})",
+        )
+        for c in ordered
+    ]
+
+
+DETAIL_HEADINGS = (
+    *("contender", "time", "GB/s", "seqarray's time / this (quartiles)", "hot"),
+    *("after 2 ms", "after 10 ms", "first call", "device"),
+)
+
+
+def detail_rows(entry: dict[str, Any]) -> list[tuple[str, ...]]:
+    """One row for every contender of an entry."""
+    rows = []
+    for name, record in entry["contenders"].items():
+        label = name + (" (recycled memory)" if record["recycled"] and not is_limit(name) else "")
+        problem = record.get("error") or record.get("left_out")
+        if problem:
+            rows.append((label, problem, *[""] * (len(DETAIL_HEADINGS) - 2)))
+            continue
+        times = {mode: measure.quartiles(record[mode])[1] for mode in MODES if record.get(mode)}
+        seconds = times.get("rotating")
+        if seconds is None:
+            rows.append((label, "not timed", *[""] * (len(DETAIL_HEADINGS) - 2)))
+            continue
+        quartiles = None if name == OURS else ratio_quartiles(entry, name)
+        rows.append(
+            (
+                label,
+                time_text(seconds) + (" (one call)" if record.get("once") else ""),
+                f"{entry['bytes'] / seconds / 1e9:.3g}" if entry["bytes"] >= 1 << 16 else "",
+                "" if quartiles is None else "{1:.3g} ({0:.3g} to {2:.3g})".format(*quartiles),
+                *(time_text(times[mode]) if mode in times else "" for mode in MODES[1:]),
+                time_text(record["first_call"]),
+                time_text(record["device"]) if "device" in record else "",
+            )
+        )
+    return rows
+
+
+def notes(result: dict[str, Any]) -> list[str]:
+    """What has to be known to read the tables."""
+    shown = {name for entry in result["results"] for name in entry["contenders"]}
+    cache = result["machine"]["last_level_cache_bytes"] >> 20
+    texts = [
+        (
+            "time: median of rounds in which all contenders took turns, on inputs that rotate through more than the "
+            f"last-level cache ({cache} MiB) where memory and time allow; hot: on the same input again and again; "
+            "after 2 ms, after 10 ms: single calls after a pause; first call: with nothing warm."
+        ),
+        (
+            "ratio: median of the ratios within a round, and their quartiles; below 1 seqarray is faster. "
+            "GB/s: bytes of the result."
+        ),
+    ]
+    for peers in PEERS.values():
+        for name, peer in peers.items():
+            if peer.note and name in shown and peer.note not in texts:
+                texts.append(peer.note)
+    if any(map(is_limit, shown)):
+        texts.append(Memcpy.note)
+    if result["interrupted"]:
+        texts.append("The run was interrupted; what had been measured by then is shown.")
+    return texts
+
+
+def heading(result: dict[str, Any]) -> str:
+    """Where and with what a result was made."""
+    m = result["machine"]
+    versions = ", ".join(f"{name} {version}" for name, version in m["versions"].items())
+    threads = ", ".join(f"{name} {count}" for name, count in m["threads"].items())
+    return (
+        f"{m['date']}, commit {m['commit'][:12] or 'unknown'}, {m['cpu']} with {m['cpus']} processors"
+        f"{', ' + m['gpu'] if m['gpu'] else ', no GPU'}; Python {m['python']}, {versions}"
+        f"{'; threads: ' + threads if threads else ''}; `{m['command']}`"
+    )
+
+
+def markdown(result: dict[str, Any]) -> str:
+    """A whole result as Markdown."""
+    lines = ["# Benchmark of seqarray", "", heading(result), ""]
+    lines += [f"* {note}" for note in notes(result)]
+    lines += ["", "## seqarray against the fastest other library, worst first", ""]
+    lines += _markdown_table(SUMMARY_HEADINGS, summary_rows(result))
+    title = ""
+    for entry in result["results"]:
+        if entry["title"] != title:
+            title = entry["title"]
+            lines += ["", f"## {entry['case']}: {title}"]
+        lines += ["", f"### {entry['size']}, {entry['backend']} arrays", ""]
+        if "skipped" in entry:
+            lines.append(f"skipped: {entry['skipped']}")
+        else:
+            lines += _markdown_table(DETAIL_HEADINGS, detail_rows(entry))
+    return "\n".join(lines) + "\n"
+
+
+def _markdown_table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    # A column that says nothing in any row is left out.
+    kept = [i for i in range(len(headings)) if any(row[i] for row in rows)] or [0]
+    table = [headings, ["---"] * len(headings), *rows]
+    return ["| " + " | ".join(row[i] for i in kept) + " |" for row in table]
+
+
+def show(result: dict[str, Any], console: Any, *, details: bool = True) -> None:
+    """A whole result on a terminal."""
+    from rich.table import Table
+
+    console.print(heading(result), style="dim", highlight=False)
+    if details:
+        for entry in result["results"]:
+            title = f"{entry['case']}: {entry['title']} - {entry['size']}, {entry['backend']} arrays"
+            if "skipped" in entry:
+                console.print(f"{title}\n  skipped: {entry['skipped']}", highlight=False)
+                continue
+            rows = detail_rows(entry)
+            kept = [i for i in range(len(DETAIL_HEADINGS)) if any(row[i] for row in rows)] or [0]
+            table = Table(title=title, title_justify="left", title_style="bold")
+            for i in kept:
+                table.add_column(DETAIL_HEADINGS[i], justify="left" if i == 0 else "right")
+            for row in rows:
+                table.add_row(*(row[i] for i in kept))
+            console.print(table)
+    table = Table(title="seqarray against the fastest other library, worst first", title_justify="left")
+    for i, name in enumerate(SUMMARY_HEADINGS):
+        table.add_column(name, justify="right" if i in (3, 5) else "left")
+    for row in summary_rows(result):
+        table.add_row(*row)
+    console.print(table)
+    for note in notes(result):
+        console.print(f"* {note}", style="dim", highlight=False)

@@ -1,0 +1,284 @@
+"""Running the cases: which contenders, in what order, for how long, and what is kept."""
+
+from __future__ import annotations
+
+import fnmatch
+import gc
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from benchmarks import machine, measure
+from benchmarks.cases import CASES, Case
+from benchmarks.libraries import BACKENDS, PEERS, Library, Memcpy, NumPy, SeqArray, SeqArrayList, SeqArrayTaken
+from benchmarks.measure import Contender
+
+#: Input sets of a case, at most: more would only take longer to make.
+MOST_SETS = 64
+MOST_PIECES = 40_000
+
+PAUSES = {"pause 2 ms": 0.002, "pause 10 ms": 0.010}
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How much time there is, and how it is used."""
+
+    seconds: float = 450.0
+    rounds: int = 11
+    hot_rounds: int = 7
+    pauses: bool = True
+    #: A single call longer than this is measured once.
+    once: float = measure.ONCE_SECONDS
+    #: Bytes of inputs to rotate through.
+    rotation: int = machine.last_level_cache() * 5 // 4
+
+
+QUICK = Plan(seconds=14.0, rounds=5, hot_rounds=3, pauses=False, once=0.3, rotation=64 << 20)
+
+
+@dataclass(frozen=True)
+class Task:
+    """One case at one size on one backend."""
+
+    case: Case
+    size: str
+    backend: str
+
+    @property
+    def work(self) -> int:
+        """What time grows with: pieces or bytes."""
+        pieces, nbytes = self.case.amounts[self.size]
+        return pieces if self.case.plot_by in ("pieces", "growth") else max(nbytes, pieces)
+
+
+class Reporter:
+    """What a run tells while it goes on; the command line shows it as a progress bar."""
+
+    def start(self, tasks: int) -> None:
+        """The number of tasks is known."""
+
+    def task(self, task: Task) -> None:
+        """A task begins."""
+
+    def done(self) -> None:
+        """A task has ended."""
+
+    def say(self, text: str) -> None:
+        """Something worth a line."""
+
+
+def tasks(pattern: str, backends: Sequence[str], *, quick: bool) -> list[Task]:
+    """What a run consists of."""
+    chosen = []
+    for case in CASES:
+        if not any(fnmatch.fnmatch(case.name, one) for one in pattern.split(",")):
+            continue
+        for size in case.sizes:
+            if quick and size not in case.quick:
+                continue
+            for backend in backends:
+                on_gpu_only = size in case.gpu_sizes and backend != "cupy"
+                too_many = case.amounts[size][0] > BACKENDS[backend].most_pieces
+                if backend in case.backends and not on_gpu_only and not too_many:
+                    chosen.append(Task(case, size, backend))
+    return chosen
+
+
+def run(
+    chosen: Sequence[Task], peers: Sequence[str], plan: Plan, command: list[str], reporter: Reporter
+) -> dict[str, Any]:
+    """Run all tasks.  Ctrl-C ends the run; what was measured is kept.
+
+    Returns
+    -------
+    dict
+        What the JSON file holds: a description of the machine, and one entry for every task.
+    """
+    results: list[dict[str, Any]] = []
+    history: dict[tuple[str, str, str], list[tuple[float, float]]] = {}
+    interrupted = False
+    reporter.start(len(chosen))
+    end = time.monotonic() + plan.seconds
+    try:
+        for number, task in enumerate(chosen):
+            reporter.task(task)
+            budget = max(0.1, (end - time.monotonic()) / (len(chosen) - number))
+            results.append(_entry(task, peers, plan, budget, history, reporter))
+            reporter.done()
+            gc.collect()
+    except KeyboardInterrupt:
+        interrupted = True
+    return {"machine": machine.description(command), "interrupted": interrupted, "results": results}
+
+
+def _entry(
+    task: Task,
+    peers: Sequence[str],
+    plan: Plan,
+    budget: float,
+    history: dict[tuple[str, str, str], list[tuple[float, float]]],
+    reporter: Reporter,
+) -> dict[str, Any]:
+    pieces, nbytes = task.case.amounts[task.size]
+    entry: dict[str, Any] = {
+        "case": task.case.name,
+        "title": task.case.title,
+        "size": task.size,
+        "backend": task.backend,
+        "pieces": pieces,
+        "bytes": nbytes,
+        "contenders": {},
+    }
+    # Inputs, a result of every contender, and the same again to compare them.
+    need = 12 * nbytes
+    if need > machine.available_memory():
+        entry["skipped"] = f"needs about {need >> 20} MiB of memory; {machine.available_memory() >> 20} MiB are free"
+        reporter.say(f"{task.case.name} {task.size}: {entry['skipped']}")
+        return entry
+    measured = _Task(task, entry, budget, plan)
+    measured.prepare(libraries_for(task, peers), history, reporter)
+    measured.time()
+    for contender in measured.contenders:
+        key = (task.case.name, task.backend, contender.name)
+        history.setdefault(key, []).append((task.work, measured.whole[contender.name]))
+    return entry
+
+
+def libraries_for(task: Task, peers: Sequence[str]) -> Iterator[Library]:
+    """Everything that may be timed on a task, seqarray first."""
+    backend = BACKENDS[task.backend]
+    yield SeqArray(backend)
+    yield SeqArrayList(backend)
+    yield SeqArrayTaken(backend)
+    for name, peer in PEERS[task.backend].items():
+        if (name in peers or name == task.backend) and not peer.missing():
+            yield peer
+    if task.backend == "numpy" and task.case.amounts[task.size][1] >= 1 << 20:
+        for fresh in (True, False):
+            for threads in sorted({1, machine.cpu_count()}):
+                yield Memcpy(threads, fresh=fresh)
+
+
+class _Task:
+    """The contenders of one task, checked and timed."""
+
+    def __init__(self, task: Task, entry: dict[str, Any], budget: float, plan: Plan) -> None:
+        self.task = task
+        self.entry = entry
+        self.plan = plan
+        self.deadline = time.monotonic() + budget
+        self.contenders: list[Contender] = []
+        self.one_call: dict[str, float] = {}
+        self.whole: dict[str, float] = {}
+
+    def prepare(
+        self,
+        libraries: Iterator[Library],
+        history: dict[tuple[str, str, str], list[tuple[float, float]]],
+        reporter: Reporter,
+    ) -> None:
+        """Make the inputs; keep the contenders that give the right answer in time."""
+        task = self.task
+        rng = np.random.default_rng(0)
+        arguments = [task.case.sizes[task.size](rng) for _ in range(self._set_count())]
+        work = getattr(NumPy(), task.case.work)(*arguments[0])
+        expected = None if work is None else NumPy().host(work()) if task.case.work != "push_and_pop" else None
+        for library in libraries:
+            record: dict[str, Any] = {"recycled": library.recycles}
+            estimate = measure.predicted(history.get((task.case.name, task.backend, library.name), []), task.work)
+            if estimate > measure.LEFT_OUT_SECONDS:
+                record["left_out"] = f"predicted to take {estimate:.0f} s to prepare and to call once"
+                self.entry["contenders"][library.name] = record
+                reporter.say(f"{task.case.name} {task.size}: {library.name} is left out: {record['left_out']}")
+                continue
+            start = time.perf_counter()
+            try:
+                works = [getattr(library, task.case.work)(*one) for one in arguments]
+                if works[0] is None:
+                    continue
+                contender = _contender(library, works)
+                self._check(contender, library, expected, record)
+            except Exception as error:  # one contender that fails must not end the others
+                record["error"] = f"{type(error).__name__}: {error}".splitlines()[0]
+                reporter.say(f"{task.case.name} {task.size}: {library.name}: {record['error']}")
+            else:
+                self.contenders.append(contender)
+                # To make the library's own arrays can take longer than to join them.
+                self.whole[library.name] = time.perf_counter() - start
+            self.entry["contenders"][library.name] = record
+
+    def _set_count(self) -> int:
+        """Enough input sets to be larger than the last-level cache, where memory allows."""
+        if not BACKENDS[self.task.backend].rotates:
+            return 1
+        pieces, nbytes = self.task.case.amounts[self.task.size]
+        wanted = -(-self.plan.rotation // max(nbytes, 1))
+        # A copy for each of the machine's limits, beside the one that all others share.
+        allowed = machine.available_memory() // max(nbytes, 1) // 8
+        return max(1, min(wanted, allowed, MOST_SETS, MOST_PIECES // pieces))
+
+    def _check(self, contender: Contender, library: Library, expected: Any, record: dict[str, Any]) -> None:
+        """The first call: its time is kept, and its answer must be right."""
+        start = time.perf_counter()
+        result = contender.call(0)
+        contender.finish(result)
+        record["first_call"] = time.perf_counter() - start
+        actual = library.host(result) if expected is not None else None
+        if actual is not None and not _same(actual, expected):
+            raise ValueError("wrong answer")
+        one_call = record["first_call"]
+        if one_call < measure.ONCE_SECONDS:  # it may have compiled
+            one_call = measure.seconds_per_call(contender, 1, hot=True)
+        self.one_call[contender.name] = one_call
+
+    def time(self) -> None:
+        """Time the contenders in turn, as long as the budget lasts."""
+        contenders, records = self.contenders, self.entry["contenders"]
+        for contender in [c for c in contenders if self.one_call[c.name] > self.plan.once]:
+            records[contender.name].update(once=True, rotating=[_rounded(self.one_call[contender.name])])
+            contenders = [c for c in contenders if c is not contender]
+        if not contenders:
+            return
+        plan = self.plan
+        paused = plan.pauses and self.task.case.threads
+        shares = plan.rounds + plan.hot_rounds
+        per_round = max(0.0, self.deadline - time.monotonic()) * (0.7 if paused else 0.9) / shares / len(contenders)
+        calls = {c.name: measure.calls_for(per_round, self.one_call[c.name]) for c in contenders}
+        rounds = {
+            c.name: max(3, min(plan.rounds, int(per_round * plan.rounds / self.one_call[c.name]) or 3))
+            for c in contenders
+        }
+        self._keep("rotating", measure.interleaved(contenders, calls, rounds))
+        hot_rounds = {name: min(count, plan.hot_rounds) for name, count in rounds.items()}
+        self._keep("hot", measure.interleaved(contenders, calls, hot_rounds, hot=True))
+        if paused:
+            for name, pause in PAUSES.items():
+                self._keep(name, measure.after_pauses(contenders, pause, rounds))
+        for contender in contenders:
+            if contender.device_seconds is not None:
+                busy = contender.device_seconds(lambda c=contender: c.call(0))
+                if busy is not None:
+                    records[contender.name]["device"] = _rounded(busy)
+
+    def _keep(self, mode: str, times: dict[str, list[float]]) -> None:
+        for name, values in times.items():
+            self.entry["contenders"][name][mode] = [_rounded(value) for value in values]
+
+
+def _contender(library: Library, works: Sequence[Callable[[], Any]]) -> Contender:
+    return Contender(library.name, lambda i: works[i](), library.finish, len(works), library.device_seconds)
+
+
+def _same(actual: Any, expected: Any) -> bool:
+    """Equality in number, shape, dtype and every value."""
+    if isinstance(expected, list):
+        return len(actual) == len(expected) and all(map(_same, actual, expected))
+    return bool(actual.dtype == expected.dtype and np.array_equal(actual, expected))
+
+
+def _rounded(seconds: float) -> float:
+    return float(f"{seconds:.5g}")
