@@ -39,8 +39,11 @@ def _rows(library: str) -> Iterator[tuple[str, ...]]:
     """One row for every device of a library, or one that says why there is none."""
     try:
         importlib.import_module(library)
-    except ImportError:
+    except ModuleNotFoundError:
         yield library, "-", "not installed"
+        return
+    except Exception as error:  # a broken driver can raise anything, and the other rows are still wanted
+        yield library, "-", f"cannot be imported ({_first_line(error)})"
         return
     version = _version(library)
     if library == "cupy":
@@ -68,8 +71,12 @@ def _why_no_gpu() -> str:
             return "no CUDA driver or device"
         np.testing.assert_equal((cupy.arange(2) + 1).get(), [1, 2])
     except Exception as error:  # whatever a driver, a compiler or a device can raise, the table is to be printed
-        return f"{type(error).__name__}: {error}".splitlines()[0]
+        return _first_line(error)
     return ""
+
+
+def _first_line(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}".splitlines()[0]
 
 
 def _devices(library: str, xp: Any) -> list[Any]:

@@ -100,6 +100,10 @@ def as_element_type(dtype: Any, *, operator: str) -> str:
         return dtype
     if isinstance(dtype, np.dtype):
         return element_type_of(dtype)
+    if dtype == "float":
+        raise TypeError(
+            f"{operator}: dtype is 'float', which is float32 in ONNX and float64 in NumPy; name one of these"
+        )
     if isinstance(dtype, (str, type)):
         with suppress(TypeError):
             return element_type_of(np.dtype(dtype))

@@ -197,7 +197,12 @@ class ArraySequence(Generic[ArrayT]):
     @property
     def shapes(self) -> tuple[Shape, ...]:
         """The shape of every element.  No array is made for it."""
-        return tuple(_blocks.shapes_of(self._blocks))
+        return tuple(self._shapes())
+
+    def _shapes(self) -> list[Shape]:
+        if self._kind is OPAQUE:
+            raise TypeError("ArraySequence: the elements are not arrays and have no shapes")
+        return _blocks.shapes_of(self._blocks)
 
     def sizes(self, axis: int = 0) -> tuple[int, ...]:
         """The length of every element along an axis.  No array is made for it.
@@ -225,15 +230,14 @@ class ArraySequence(Generic[ArrayT]):
         """
         return tuple(
             shape[axis_in_range(axis, len(shape), operator="ArraySequence.sizes", of=f"element {i}")]
-            for i, shape in enumerate(_blocks.shapes_of(self._blocks))
+            for i, shape in enumerate(self._shapes())
         )
 
     @property
     def nbytes(self) -> int:
         """Bytes that the elements hold together, as if each were stored on its own."""
         if self._kind.exact:
-            itemsize = itemsize_of(self._kind.dtype) if self._length else 0
-            return sum(map(prod, _blocks.shapes_of(self._blocks))) * itemsize
+            return sum(map(prod, self._shapes())) * (itemsize_of(self._kind.dtype) if self._length else 0)
         arrays = _blocks.to_arrays(self._blocks)
         return sum(prod(array.shape) * itemsize_of(array.dtype) for array in arrays)
 

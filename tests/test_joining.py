@@ -52,7 +52,7 @@ def test_concatenates_along_every_axis(backend, axis, lengths):
 
 @each_library
 @pytest.mark.parametrize("axis", [0, 1, 2, -1, -3])
-@pytest.mark.parametrize("shape", [(2, 3), (0, 3), (2, 0)], ids=str)
+@pytest.mark.parametrize("shape", [(2, 3), (0, 3)], ids=str)
 def test_stacks_along_every_new_axis(backend, axis, shape):
     for count, copy in product((1, 3), (True, None)):
         arrays = [values(*shape) + 100 * i for i in range(count)]
@@ -337,7 +337,7 @@ def test_joining_does_not_change_the_sequence(backend):
 
 @each_library
 def test_many_elements(backend):
-    count = 30 if backend.name == "jax" else 300
+    count = 30 if backend.name in ("jax", "dask") else 300
     x = values(count, 2)
     elements = [backend.array(row) for row in x]
     assert_arrays_equal(sa.concat_from_sequence(elements, axis=0), backend.array(x.reshape(-1)))

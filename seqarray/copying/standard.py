@@ -21,13 +21,13 @@ def join(arrays: Sequence[Array], axis: int, kind: Kind, *, stack: bool, out: An
     with entering(xp, kind.device):
         if not kind.exact:
             arrays = [xp.astype(array, kind.dtype, copy=False) for array in arrays]
+        options = {}
+        if kind.library == "dask" and any(is_unknown(length) for array in arrays for length in array.shape):
+            options["allow_unknown_chunksizes"] = True
         if stack:
             # The standard wants an axis of the inputs; counted from the back, a new last axis is one everywhere.
-            return xp.stack(arrays, axis=-1 if axis == len(arrays[0].shape) else axis)
-        if kind.library == "dask" and any(is_unknown(length) for array in arrays for length in array.shape):
-            joined = xp.concatenate(arrays, axis=axis, allow_unknown_chunksizes=True)
-        else:
-            joined = xp.concat(arrays, axis=axis)
+            return xp.stack(arrays, axis=-1 if axis == len(arrays[0].shape) else axis, **options)
+        joined = xp.concat(arrays, axis=axis, **options)
         # Where all others are empty, dask returns the one that is not.
         return duplicate(joined, kind) if any(joined is array for array in arrays) else joined
 

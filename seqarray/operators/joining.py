@@ -97,9 +97,9 @@ def concat_from_sequence(
             _check_out(out, kind, _joined_shape(shapes, axis, stack))
     try:
         return engine.join(_blocks.to_arrays(blocks), axis, kind, stack=stack, out=out)
-    except ValueError:
+    except ValueError as error:
         check_joinable(_blocks.shapes_of(blocks), axis, operator="concat_from_sequence", stack=stack)
-        raise
+        raise ValueError(f"concat_from_sequence: {error}") from error
 
 
 def _as_view(block: Block, axis: Any, stack: bool) -> tuple[Array, Array | None]:

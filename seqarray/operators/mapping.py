@@ -61,6 +61,8 @@ def sequence_map(
     >>> list(sa.sequence_map(s, np.asarray(10), body=lambda x, y: x + y))
     [array([10, 11]), array([12, 13])]
     """
+    if not callable(body):
+        raise TypeError(f"sequence_map: body is a {type(body).__name__}; expected a function")
     sequence = as_sequence(sequence, operator="sequence_map")
     length = len(sequence)
     others: list[Any] = []

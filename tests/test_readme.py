@@ -1,0 +1,69 @@
+"""The README keeps what it says: examples, tables, links."""
+
+import contextlib
+import io
+import re
+from pathlib import Path
+
+import pytest
+
+import seqarray as sa
+from seqarray.elementtypes import ONNX_TYPES
+
+PROJECT = Path(__file__).parents[1]
+README = (PROJECT / "README.md").read_text(encoding="utf-8")
+
+
+def rows_of_table(first_heading):
+    """The rows below the heading of the one table whose first heading this is, as tuples of cells."""
+    _, table = README.split(f"\n| {first_heading} |")
+    rows = table.partition("\n\n")[0].splitlines()[2:]
+    return [tuple(cell.strip() for cell in row.strip("|").split("|")) for row in rows]
+
+
+def test_python_blocks_print_what_they_show():
+    blocks = re.findall(r"```python\n(.*?)```", README, flags=re.DOTALL)
+    assert len(blocks) == 2
+    variables = {}  # a reader pastes one block after the other
+    for block in blocks:
+        printed = io.StringIO()
+        with contextlib.redirect_stdout(printed):
+            exec(compile(block, "README.md", "exec"), variables)
+        shown = re.findall(r"# -> (.*)", block)
+        assert shown
+        assert printed.getvalue().splitlines() == shown
+
+
+def test_table_of_operators_is_what_opset_supports():
+    rows = rows_of_table("ONNX operator")
+    versions = {operator: tuple(map(int, listed.split(", "))) for operator, listed, _ in rows}
+    assert versions == sa.opset.supported()
+    for _, _, function in rows:
+        assert function.strip("`") in sa.__all__
+
+
+def test_table_of_libraries_is_what_they_can_hold(backend):
+    (row,) = [row for row in rows_of_table("Library") if row[0] == backend.name]
+    _, lacks, bfloat16, float8, _ = row
+    fifteen = [name for name, onnx_type in ONNX_TYPES.items() if onnx_type.code <= 15]  # bfloat16 is number 16
+    assert len(fifteen) == 15
+    lacking = {name for name in fifteen if not backend.holds(name)}
+    assert lacking == (set() if lacks == "none" else set(lacks.split(", ")))
+    assert backend.holds("bfloat16") == (bfloat16 == "yes")
+    assert backend.holds("float8_e4m3fn") == (float8 == "yes")
+
+
+def test_the_named_extras_exist():
+    project = (PROJECT / "pyproject.toml").read_text(encoding="utf-8")
+    extras = re.findall(r'"\.\[(\w+)\]"', README)
+    assert set(extras) == {"onnx", "test", "cuda12", "cuda13"}
+    for extra in extras:
+        assert re.search(rf"^{extra} = \[", project, flags=re.MULTILINE)
+
+
+@pytest.mark.parametrize("document", ["README.md", "CHANGELOG.md"])
+def test_relative_links_lead_to_files(document):
+    links = re.findall(r"\]\(([^)#\s]+)", (PROJECT / document).read_text(encoding="utf-8"))
+    assert links
+    for link in links:
+        assert link.startswith("https://") or (PROJECT / link).is_file(), link
