@@ -1,6 +1,7 @@
 """The ONNX sequence operators on every array library of the Python array API standard."""
 
 from seqarray import opset, testing
+from seqarray.copying import get_num_threads, host_pool, set_num_threads
 from seqarray.operators import (
     concat_from_sequence,
     sequence_at,
@@ -21,6 +22,8 @@ __version__ = "0.1.0"
 __all__ = [
     "ArraySequence",
     "concat_from_sequence",
+    "get_num_threads",
+    "host_pool",
     "opset",
     "register_pytrees",
     "sequence_at",
@@ -30,6 +33,7 @@ __all__ = [
     "sequence_insert",
     "sequence_length",
     "sequence_map",
+    "set_num_threads",
     "split",
     "split_to_sequence",
     "testing",

@@ -41,7 +41,7 @@ def copy_flag(copy: Any, *, operator: str) -> None:
 def axis_in_range(axis: Any, rank: int, *, operator: str, of: str, new: bool = False) -> int:
     """An axis counted from the front.  With `new`, the place of an axis that is about to be inserted."""
     place = axis if type(axis) is int else integer(axis, operator=operator, name="axis")
-    places = rank + 1 if new else rank
+    places = rank + new
     if -places <= place < places:
         return place if place >= 0 else place + places
     if places == 0:
@@ -125,6 +125,8 @@ def _described(value: Any) -> str:
 def length_along(shape: Sequence[Any], axis: int, *, operator: str, of: str) -> int:
     """The length of an axis, where it is known before anything is computed."""
     length = shape[axis]
+    if type(length) is int:
+        return length
     if is_unknown(length):
         raise ValueError(
             f"{operator}: the length of axis {axis} of {of} is not known before it is computed; "

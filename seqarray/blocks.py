@@ -35,7 +35,7 @@ class Cut(NamedTuple):
     packed: bool = False
 
     def chunk_shape(self, size: int) -> Shape:
-        before, after = self.shape[: self.axis], self.shape[self.axis + 1 :]
+        before, after = tuple(self.shape[: self.axis]), tuple(self.shape[self.axis + 1 :])
         return before + after if self.dropped else (*before, size, *after)
 
 
@@ -67,7 +67,30 @@ class Run:
         return self.base[(slice(None),) * axis + (start if dropped else slice(start, stop), ...)]
 
     def __iter__(self) -> Iterator[Array]:
+        if type(self.base) is np.ndarray:
+            stacked = self._stacked()
+            if stacked is not None:
+                return iter(stacked)
         return map(self.__getitem__, range(len(self)))
+
+    def _stacked(self) -> Array | None:
+        """NumPy chunks of equal shape as one array of them, which gives them out faster; None where that is a copy."""
+        shape, axis, dropped, packed = self.cut
+        starts, stops = self.starts, self.stops
+        if type(starts) is not range or not starts or stops[-1] > shape[axis] or not self.is_gapless():
+            return None
+        count, size = len(starts), stops[0] - starts[0]
+        base = self.base
+        if axis == 0 and base.flags.c_contiguous:
+            part = base if count * size == shape[0] else base[starts[0] : stops[-1]]
+            if not dropped:
+                return part.reshape((count, size) + shape[1:])
+            # Out of an array of rank 1, NumPy gives scalars.
+            return part if len(shape) > 1 else None
+        if packed:
+            step = prod(shape[:axis]) * prod(shape[axis + 1 :])
+            return base[starts[0] * step : stops[-1] * step].reshape((count, *self.cut.chunk_shape(size)))
+        return None
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Run, (self.base, self.cut, self.starts, self.stops)

@@ -237,6 +237,8 @@ _numpy_kinds: dict[np.dtype[Any], Kind] = {}
 
 def as_array(value: Any, *, operator: str, label: str) -> Array:
     """`value` if it is an array, a NumPy scalar as a 0-d array; a TypeError for everything else."""
+    if type(value) is np.ndarray:
+        return value
     if isinstance(value, np.generic):
         return np.asarray(value)
     try:

@@ -14,6 +14,7 @@ from seqarray import blocks as _blocks
 from seqarray.arguments import Shape, axis_in_range
 from seqarray.blocks import Block, Blocks
 from seqarray.copying import engine_for
+from seqarray.copying.facts import Facts
 from seqarray.elementtypes import (
     OPAQUE,
     Kind,
@@ -81,7 +82,7 @@ class ArraySequence(Generic[ArrayT]):
     (2, (2, 1), array([[1., 1., 1.]]))
     """
 
-    __slots__ = ("__weakref__", "_block_ends", "_blocks", "_kind", "_length")
+    __slots__ = ("__weakref__", "_block_ends", "_blocks", "_facts", "_kind", "_length")
 
     __array_ufunc__ = None
 
@@ -89,6 +90,7 @@ class ArraySequence(Generic[ArrayT]):
     _blocks: Blocks
     _length: int
     _block_ends: list[int] | None
+    _facts: Facts | None
 
     def __new__(
         cls,
@@ -135,8 +137,8 @@ class ArraySequence(Generic[ArrayT]):
         return self._blocks[number][place]
 
     def __iter__(self) -> Iterator[ArrayT]:
-        for block in self._blocks:
-            yield from block
+        blocks = self._blocks
+        return iter(blocks[0]) if len(blocks) == 1 else chain.from_iterable(blocks)
 
     def __repr__(self) -> str:
         count = f"{self._length} {self._kind.element_type} array{'' if self._length == 1 else 's'}"
@@ -252,6 +254,7 @@ def make(kind: Kind, blocks: Blocks, length: int) -> ArraySequence[Any]:
     sequence._blocks = blocks
     sequence._length = length
     sequence._block_ends = None
+    sequence._facts = None
     return sequence
 
 

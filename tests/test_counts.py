@@ -222,7 +222,7 @@ def test_the_namespace_of_a_sequence_is_looked_up_once(xp, monkeypatch, count_ca
     sequence = sa.sequence_construct(*sequence[1:], copy=True)
     sa.sequence_map(sequence, body=lambda element: element)
     sa.split_to_sequence(sa.concat_from_sequence(sa.sequence_erase(sequence, 3), axis=0), 2)
-    assert len(look_ups) == 1
+    assert len(look_ups) <= 1
 
 
 ERRORS = {

@@ -10,8 +10,11 @@ from collections.abc import Sequence
 from typing import Any, Protocol
 
 from seqarray.arguments import Column
-from seqarray.blocks import Blocks, Cut
+from seqarray.blocks import Blocks, Cut, Run
 from seqarray.copying import host, standard
+from seqarray.copying.facts import Facts
+from seqarray.copying.hostpool import host_pool
+from seqarray.copying.hostthreads import get_num_threads, set_num_threads
 from seqarray.elementtypes import Kind
 from seqarray.namespaces import Array
 
@@ -25,6 +28,15 @@ class Engine(Protocol):
     def join(self, arrays: Sequence[Array], axis: int, kind: Kind, *, stack: bool, out: Any = None) -> Array:
         """The arrays along one axis, an existing one or (with `stack`) a new one.  ValueError if shapes do not fit."""
 
+    def learn(self, blocks: Blocks, kind: Kind) -> Facts:
+        """What `join_small` needs to know about the elements of a sequence."""
+
+    def join_small(self, arrays: Sequence[Array], axis: int, stack: int, facts: Facts) -> Array:
+        """As `join`, for elements whose facts say that they are small; ValueError sends the caller to `join`."""
+
+    def rejoin(self, run: Run, kind: Kind) -> Array | None:
+        """The packed chunks of one split joined again along the axis they came from; None leaves it to `join`."""
+
     def duplicate(self, array: Array, kind: Kind) -> Array:
         """A copy of one array, in the dtype of `kind`."""
 
@@ -34,6 +46,8 @@ class Engine(Protocol):
     def pack(self, arrays: Sequence[Array], kind: Kind) -> Blocks:
         """Copies of arrays of any shapes."""
 
+
+__all__ = ["ENGINES", "Engine", "engine_for", "get_num_threads", "host_pool", "join_list", "set_num_threads"]
 
 #: The engine for each array library that has one.
 ENGINES: dict[str, Any] = {"numpy": host}
@@ -47,3 +61,9 @@ def engine_for(kind: Kind, operator: str) -> Engine:
         kind.engine = ENGINES.get(kind.library, standard)
     engine: Engine = kind.engine
     return engine
+
+
+def join_list(arrays: Sequence[Any], axis: int, stack: int) -> Array | None:
+    """Join a list of small arrays without a look at more than is needed; None leaves it to the general case."""
+    engine = ENGINES.get("numpy")
+    return None if engine is None else engine.join_list(arrays, axis, stack)

@@ -1,39 +1,212 @@
-"""Joining and splitting NumPy arrays: one allocation, and the fewest Python steps around one NumPy call."""
+"""Joining and splitting NumPy arrays.
+
+Small work is the fewest Python steps around one NumPy call.  Large work is cut among threads, each of which makes one
+NumPy call, into recycled memory.
+"""
 
 from __future__ import annotations
 
+import io
+from bisect import bisect_left
 from collections.abc import Sequence
-from itertools import accumulate
+from functools import partial
+from itertools import accumulate, pairwise
 from math import prod
 from typing import Any
 
 import numpy as np
 
-from seqarray.arguments import Column
-from seqarray.blocks import Blocks, Cut, PackedRun, Run
+from seqarray.arguments import Column, Shape
+from seqarray.blocks import Blocks, Cut, PackedRun, Run, shapes_of, to_arrays
+from seqarray.copying import hostpool, hostthreads, plan
+from seqarray.copying.facts import Facts
 from seqarray.elementtypes import Kind
 
 NumPyArray = np.ndarray[Any, Any]
 
 checks_shapes = True
 
+#: From this size on two threads are faster than one, even for a single call out of the blue ...
+THREADS_FROM = 2 << 20
+#: ... if the pieces are not small: NumPy gives the GIL away for each, and takes it back.
+PIECE_FROM = 64 << 10
+#: What the caller copies before another thread has woken up.
+HEAD_START = 128 << 10
+#: Rows of pieces this long are cut across; narrower pieces are cut between.
+WIDE_ROW = 1 << 10
+#: Equal chunks are copied in blocks of rows of this size, which stay in the cache.
+BLOCK = 1 << 20
+#: From this many pieces on, of this size at most, a byte stream joins them faster than NumPy.
+STREAM_FROM, STREAM_PIECE = 16, 2 << 10
+
+_NUMBERS = frozenset("biufc")
+
+
+def learn(blocks: Blocks, kind: Kind) -> Facts:
+    """What joining needs to know about the elements of a sequence, found out once."""
+    if any(type(block) is not tuple for block in blocks):
+        return Facts(small=False)
+    arrays = to_arrays(blocks)
+    nbytes = _bytes_of(arrays)
+    first = arrays[0].shape
+    return Facts(
+        small=kind.exact and kind.array_type is np.ndarray and not _is_large(nbytes, len(arrays)),
+        common_shape=first if [array.shape for array in arrays].count(first) == len(arrays) else None,
+        nbytes=nbytes,
+        streams=False,
+    )
+
+
+def join_small(arrays: Sequence[NumPyArray], axis: int, stack: int, facts: Facts) -> NumPyArray:
+    """Join arrays that are known to be few bytes; ValueError where anything about them or the axis is wrong."""
+    if not stack:
+        if facts.streams and axis == 0:
+            streamed = _streamed(arrays, facts)
+            if streamed is not None:
+                return streamed
+        joined: NumPyArray = np.concatenate(arrays, axis)
+    else:
+        shape = facts.common_shape
+        if shape is None or not -len(shape) - 1 <= axis <= len(shape):
+            raise ValueError("left to the general case")
+        if axis < 0:
+            axis += len(shape) + 1
+        if axis == len(shape):
+            return np.stack(arrays, axis)
+        if facts.streams and axis == 0:
+            streamed = _streamed(arrays, facts)
+            if streamed is not None:
+                return streamed.reshape((len(arrays),) + shape)
+        # np.stack makes a view of every input.  Joined along an axis that is there, they only lack one in the shape.
+        joined = np.concatenate(arrays, axis)
+        if axis == 0 and facts.result_shape is None:
+            _note_result(joined, arrays, facts)
+        return joined.reshape(shape[:axis] + (len(arrays),) + shape[axis:])
+    if axis == 0 and facts.result_shape is None:
+        _note_result(joined, arrays, facts)
+    return joined
+
+
+def _note_result(joined: NumPyArray, arrays: Sequence[NumPyArray], facts: Facts) -> None:
+    """NumPy has joined them along axis 0, so their other lengths agree: bytes alone can be joined from now on."""
+    facts.result_shape = joined.shape
+    facts.dtype = joined.dtype
+    facts.nbytes = joined.nbytes
+    count = len(arrays)
+    facts.streams = count >= STREAM_FROM and 0 < joined.nbytes <= count * STREAM_PIECE and joined.dtype.kind in _NUMBERS
+
+
+def _streamed(arrays: Sequence[NumPyArray], facts: Facts) -> NumPyArray | None:
+    """The bytes of many tiny arrays, one after the other; None where one is not contiguous."""
+    stream = io.BytesIO()
+    stream.seek(facts.nbytes - 1)
+    stream.write(b"\0")  # the whole size at once
+    stream.seek(0)
+    try:
+        stream.writelines(arrays)  # type: ignore[arg-type]
+    except (ValueError, BufferError):
+        return None
+    if stream.tell() != facts.nbytes:
+        return None
+    return np.frombuffer(stream.getbuffer(), facts.dtype).reshape(facts.result_shape)
+
+
+def join_list(arrays: Sequence[Any], axis: int, stack: int) -> NumPyArray | None:
+    """Join a list of small NumPy arrays; None where anything about them asks for the general case."""
+    count = len(arrays)
+    first = arrays[0]
+    if count <= 32:
+        nbytes = 0
+        for array in arrays:
+            if type(array) is not np.ndarray:
+                return None
+            nbytes += array.nbytes
+    else:
+        if list(map(type, arrays)).count(np.ndarray) != count:
+            return None
+        nbytes = _bytes_of(arrays)
+    dtype = first.dtype
+    if _is_large(nbytes, count) or dtype.kind not in _NUMBERS or not dtype.isnative:
+        return None
+    # With casting="no" NumPy compares the dtypes on the way.
+    if not stack:
+        joined: NumPyArray = np.concatenate(arrays, axis, dtype=dtype, casting="no")
+        return joined
+    shape = first.shape
+    rank = len(shape)
+    if not -rank - 1 <= axis <= rank:
+        return None
+    if axis < 0:
+        axis += rank + 1
+    if axis == rank:
+        return np.stack(arrays, axis, dtype=dtype, casting="no")
+    # Along the axis, lengths that differ but add up would pass; the others are compared by the join.
+    length = shape[axis]
+    lengths = list(map(len, arrays)) if axis == 0 else [array.shape[axis] for array in arrays]
+    if lengths.count(length) != count:
+        return None
+    joined = np.concatenate(arrays, axis, dtype=dtype, casting="no")
+    return joined.reshape(shape[:axis] + (count,) + shape[axis:])
+
+
+def _bytes_of(arrays: Sequence[NumPyArray]) -> int:
+    """The bytes of all arrays; of very many, a guess that is exact as soon as it might be large."""
+    count = len(arrays)
+    if count > 64:
+        guess: int = count * max(arrays[i].nbytes for i in range(0, count, count // 16))
+        if guess < THREADS_FROM or guess < count * (PIECE_FROM // 16):
+            return guess
+    return sum([array.nbytes for array in arrays])
+
+
+def _is_large(nbytes: int, count: int) -> bool:
+    """Whether threads or recycled memory are worth their while."""
+    return nbytes >= THREADS_FROM and (nbytes >= count * PIECE_FROM or nbytes >= hostpool.POOL_FROM)
+
+
+def _threads_for(nbytes: int, count: int, dtype: np.dtype[Any]) -> int:
+    if nbytes < THREADS_FROM or nbytes < count * PIECE_FROM or dtype.kind in "OUS":
+        return 1  # NumPy keeps the GIL while it copies objects and text
+    return hostthreads.usable_threads()
+
 
 def join(
     arrays: Sequence[NumPyArray], axis: int, kind: Kind, *, stack: bool, out: NumPyArray | None = None
 ) -> NumPyArray:
     """The arrays along one axis, an existing one or (with `stack`) a new one."""
-    if out is not None:
-        return _join_into(out, arrays, axis, stack=stack)
-    if not stack:
-        return _concatenate(arrays, axis, kind)
     first = arrays[0].shape
-    if [array.shape for array in arrays].count(first) != len(arrays):
-        # Left to the join below, lengths that differ but add up would pass.
+    stacked_shape: Shape | None = None
+    if stack:
+        if [array.shape for array in arrays].count(first) != len(arrays):
+            raise ValueError("shapes differ")
+        if axis == len(first):
+            arrays = [array[..., np.newaxis] for array in arrays]
+        else:
+            stacked_shape = first[:axis] + (len(arrays),) + first[axis:]
+    nbytes = _bytes_of(arrays)
+    if out is None and not _is_large(nbytes, len(arrays)):
+        joined = _concatenate(arrays, axis, kind)
+        return joined if stacked_shape is None else joined.reshape(stacked_shape)
+
+    sizes = [array.shape[axis] for array in arrays]
+    shape = arrays[0].shape
+    shape = (*shape[:axis], sum(sizes), *shape[axis + 1 :])
+    if any((*array.shape[:axis], shape[axis], *array.shape[axis + 1 :]) != shape for array in arrays):
         raise ValueError("shapes differ")
-    if axis == len(first):
-        return _concatenate([array[..., np.newaxis] for array in arrays], axis, kind)
-    # np.stack makes a view of every input.  Joined along an axis that is there, they only lack one in the shape.
-    return _concatenate(arrays, axis, kind).reshape(first[:axis] + (len(arrays),) + first[axis:])
+    if out is None:
+        target = hostpool.empty(shape, kind.dtype)
+    else:
+        target = out.reshape(shape)
+        overlaps = any(np.may_share_memory(array, out) for array in arrays)
+        if overlaps or not np.may_share_memory(target, out):
+            target = hostpool.empty(shape, kind.dtype)
+    _fill(target, arrays, sizes, axis)
+    joined = target if stacked_shape is None else target.reshape(stacked_shape)
+    if out is None:
+        return joined
+    if not np.may_share_memory(target, out):
+        out[...] = joined.reshape(out.shape)
+    return out
 
 
 def _concatenate(arrays: Sequence[NumPyArray], axis: int, kind: Kind) -> NumPyArray:
@@ -42,20 +215,42 @@ def _concatenate(arrays: Sequence[NumPyArray], axis: int, kind: Kind) -> NumPyAr
     return np.concatenate(arrays, axis, dtype=kind.dtype, casting="safe")
 
 
-def _join_into(out: NumPyArray, arrays: Sequence[NumPyArray], axis: int, *, stack: bool) -> NumPyArray:
-    function = np.stack if stack else np.concatenate
-    if any(np.may_share_memory(array, out) for array in arrays):
-        out[...] = function(arrays, axis)
+def _fill(target: NumPyArray, arrays: Sequence[NumPyArray], sizes: Sequence[int], axis: int) -> None:
+    """Join into an array of the right shape."""
+    threads = _threads_for(target.nbytes, len(arrays), target.dtype)
+    if threads == 1:
+        np.concatenate(arrays, axis, out=target, casting="unsafe")
+        return
+    rows = prod(target.shape[:axis])
+    if axis and target.shape[0] >= 64 and target.nbytes >= WIDE_ROW * rows * len(arrays):
+        bounds = plan.shares(target.shape[0], target.nbytes, threads, HEAD_START)
+        shares = [([array[lo:hi] for array in arrays], target[lo:hi]) for lo, hi in pairwise(bounds)]
     else:
-        function(arrays, axis, out=out)
-    return out
+        before = (slice(None),) * axis
+        bounds = plan.shares(target.shape[axis], target.nbytes, threads, HEAD_START)
+        shares = [
+            (
+                [arrays[part.piece][(*before, slice(part.start, part.stop))] for part in parts],
+                target[(*before, slice(lo, hi))],
+            )
+            for parts, (lo, hi) in zip(plan.parts_between(sizes, bounds), pairwise(bounds), strict=True)
+        ]
+    hostthreads.share([partial(np.concatenate, some, axis, out=where, casting="unsafe") for some, where in shares])
 
 
 def duplicate(array: NumPyArray, kind: Kind) -> NumPyArray:
     """A copy of one array, in the dtype of `kind`, row-major."""
-    if kind.exact and type(array) is np.ndarray:
-        return array.copy()
-    return np.array(array, dtype=kind.dtype, order="C")
+    if array.nbytes < THREADS_FROM:
+        if kind.exact and type(array) is np.ndarray:
+            return array.copy()
+        return np.array(array, dtype=kind.dtype, order="C")
+    target, source = hostpool.empty(array.shape, kind.dtype), np.asarray(array)
+    into = target
+    if source.flags.c_contiguous:
+        into, source = target.reshape(-1), source.reshape(-1)
+    bounds = plan.shares(len(into), target.nbytes, _threads_for(target.nbytes, 1, target.dtype), HEAD_START)
+    hostthreads.share([partial(np.copyto, into[lo:hi], source[lo:hi]) for lo, hi in pairwise(bounds)])
+    return target
 
 
 def split(array: NumPyArray, cut: Cut, starts: Column, stops: Column, kind: Kind) -> Blocks:
@@ -63,28 +258,71 @@ def split(array: NumPyArray, cut: Cut, starts: Column, stops: Column, kind: Kind
     if not len(starts):
         return ()
     shape, axis = cut.shape, cut.axis
-    rows = prod(shape[:axis])
-    if rows == 1:
+    if axis == 0 or prod(shape[:axis]) == 1:
         # Along the first axis, the chunks of a row-major copy follow one another already.
         return (Run(duplicate(array, kind), cut, starts, stops),)
-    base = np.empty(prod(shape), dtype=kind.dtype)
-    packed = Run(base, cut._replace(packed=True), starts, stops)
-    if isinstance(starts, range) and stops[-1] == shape[axis] and array.flags.c_contiguous:
-        # Chunks of one size lie in both as rows of a matrix of rows; one call copies them all.
-        width = array.size // (rows * len(starts)) if rows else 0
-        source = array.reshape(rows, len(starts), width).swapaxes(0, 1)
-        base.reshape(len(starts), rows, width)[...] = source
+    base = hostpool.empty((array.size,), kind.dtype)
+    packed = Run(base, Cut(shape, axis, cut.dropped, True), starts, stops)
+    count = len(starts)
+    threads = _threads_for(base.nbytes, count, base.dtype)
+    if isinstance(starts, range) and stops[-1] == shape[axis] and array.flags.c_contiguous and array.size:
+        # Chunks of one size lie in both as rows of a matrix of rows; one call copies many of them.
+        rows = prod(shape[:axis])
+        width = array.size // (rows * count)
+        source = np.asarray(array).reshape(rows, count, width).swapaxes(0, 1)
+        _copy_rows(base.reshape(count, rows, width), source, rows, threads)
         return (packed,)
-    for target, source in zip(packed, Run(array, cut, starts, stops), strict=True):
-        target[...] = source
+    chunks = Run(np.asarray(array), cut, starts, stops)
+    bounds = plan.shares(shape[axis], base.nbytes, threads, HEAD_START)
+    first = [bisect_left(starts, bound) for bound in bounds[:-1]] + [count]
+    hostthreads.share([partial(_copy_chunks, packed, chunks, lo, hi) for lo, hi in pairwise(first)])
     return (packed,)
+
+
+def _copy_chunks(targets: Run, sources: Run, first: int, last: int) -> None:
+    for index in range(first, last):
+        np.copyto(targets[index], sources[index])
+
+
+def _copy_rows(target: NumPyArray, source: NumPyArray, rows: int, threads: int) -> None:
+    """Copy between arrays of shape (chunks, rows, width), whose rows lie apart in one of them."""
+    if target.nbytes < THREADS_FROM:
+        np.copyto(target, source)
+        return
+    bounds = plan.shares(rows, target.nbytes, threads, HEAD_START)
+    step = max(1, BLOCK * rows // target.nbytes)
+    hostthreads.share([partial(_copy_blocks, target, source, lo, hi, step) for lo, hi in pairwise(bounds)])
+
+
+def _copy_blocks(target: NumPyArray, source: NumPyArray, first: int, last: int, step: int) -> None:
+    for row in range(first, last, step):
+        rows = slice(row, min(row + step, last))
+        np.copyto(target[:, rows], source[:, rows])
+
+
+def rejoin(run: Run, kind: Kind) -> NumPyArray | None:
+    """The packed chunks of one split joined again along the axis they came from; None leaves it to `join`."""
+    cut, starts, stops = run.cut, run.starts, run.stops
+    count = len(starts)
+    if not cut.packed or not isinstance(starts, range) or not run.is_gapless() or stops[-1] > cut.shape[cut.axis]:
+        return None
+    before, after = cut.shape[: cut.axis], cut.shape[cut.axis + 1 :]
+    rows, step = prod(before), prod(before) * prod(after)
+    length = stops[-1] - starts[0]
+    target = hostpool.empty((*before, length, *after), kind.dtype)
+    if target.size:
+        width = target.size // (rows * count)
+        source = run.base[starts[0] * step : stops[-1] * step].reshape(count, rows, width).swapaxes(0, 1)
+        threads = _threads_for(target.nbytes, count, target.dtype)
+        _copy_rows(target.reshape(rows, count, width).swapaxes(0, 1), source.swapaxes(0, 1), rows, threads)
+    return target
 
 
 def pack(arrays: Sequence[NumPyArray], kind: Kind) -> Blocks:
     """Copies of arrays of any shapes, packed in one allocation."""
-    shapes = [array.shape for array in arrays]
+    shapes = shapes_of((tuple(arrays),))
     ends = list(accumulate(map(prod, shapes), initial=0))
-    packed = PackedRun(np.empty(ends[-1], dtype=kind.dtype), ends[:-1], shapes)
+    packed = PackedRun(hostpool.empty((ends[-1],), kind.dtype), ends[:-1], shapes)
     for target, source in zip(packed, arrays, strict=True):
         target[...] = source
     return (packed,)

@@ -7,6 +7,7 @@ from typing import Any
 
 from seqarray.arguments import Column, is_unknown
 from seqarray.blocks import Blocks, Cut, Run, from_arrays
+from seqarray.copying.facts import Facts
 from seqarray.elementtypes import Kind
 from seqarray.namespaces import Array, entering
 
@@ -30,6 +31,23 @@ def join(arrays: Sequence[Array], axis: int, kind: Kind, *, stack: bool, out: An
         joined = xp.concat(arrays, axis=axis, **options)
         # Where all others are empty, dask returns the one that is not.
         return duplicate(joined, kind) if any(joined is array for array in arrays) else joined
+
+
+def learn(blocks: Blocks, kind: Kind) -> Facts:
+    """Nothing: `join` looks at everything each time."""
+    del blocks, kind
+    return Facts(small=False)
+
+
+def join_small(arrays: Sequence[Array], axis: int, stack: int, facts: Facts) -> Array:
+    """Not called: no elements are said to be small."""
+    del arrays, axis, stack, facts
+    raise ValueError("left to the general case")
+
+
+def rejoin(run: Run, kind: Kind) -> None:
+    """Left to `join`."""
+    del run, kind
 
 
 def duplicate(array: Array, kind: Kind) -> Array:

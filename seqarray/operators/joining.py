@@ -9,7 +9,7 @@ import numpy as np
 from seqarray import blocks as _blocks
 from seqarray.arguments import Shape, axis_in_range, check_joinable, copy_flag, flag
 from seqarray.blocks import Block, Run
-from seqarray.copying import engine_for
+from seqarray.copying import engine_for, join_list
 from seqarray.elementtypes import Kind
 from seqarray.namespaces import Array
 from seqarray.sequence import ArraySequence, as_sequence
@@ -63,6 +63,14 @@ def concat_from_sequence(
     array([[1, 2],
            [3, 4]])
     """
+    if copy is True and out is None and type(axis) is int and type(new_axis) is int and 0 <= new_axis <= 1:
+        # What is wrong with the arguments shows here, and is explained below.
+        try:
+            joined = _joined_small(sequence, axis, new_axis)
+        except (TypeError, ValueError, OverflowError):
+            joined = None
+        if joined is not None:
+            return joined
     if type(sequence) is not ArraySequence:
         sequence = as_sequence(sequence, operator="concat_from_sequence")
     kind, blocks = sequence._kind, sequence._blocks
@@ -83,6 +91,10 @@ def concat_from_sequence(
             # What jax calls a slice is a copy.
             if copy is None or kind.library != "jax" or view is source:
                 return view
+        elif copy is not False and source is not None:
+            rejoined = engine.rejoin(blocks[0], kind)
+            if rejoined is not None:
+                return rejoined
     rank = len(_blocks.first_shape(blocks))
     axis = axis_in_range(axis, rank, operator="concat_from_sequence", of="element 0", new=stack)
     if out is not None or copy is False or not engine.checks_shapes:
@@ -100,6 +112,20 @@ def concat_from_sequence(
     except ValueError as error:
         check_joinable(_blocks.shapes_of(blocks), axis, operator="concat_from_sequence", stack=stack)
         raise ValueError(f"concat_from_sequence: {error}") from error
+
+
+def _joined_small(sequence: Any, axis: int, new_axis: int) -> Array | None:
+    """The elements joined by one plain call, if they are so few bytes that nothing else pays."""
+    if type(sequence) is ArraySequence:
+        facts, blocks = sequence._facts, sequence._blocks
+        if facts is None and blocks:
+            engine = engine_for(sequence._kind, "concat_from_sequence")
+            facts = sequence._facts = engine.learn(blocks, sequence._kind)
+        if facts is not None and facts.small:
+            return sequence._kind.engine.join_small(_blocks.to_arrays(blocks), axis, new_axis, facts)
+    elif type(sequence) in (list, tuple) and sequence and type(sequence[0]) is np.ndarray:
+        return join_list(sequence, axis, new_axis)
+    return None
 
 
 def _as_view(block: Block, axis: Any, stack: bool) -> tuple[Array, Array | None]:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from seqarray import blocks as _blocks
 from seqarray.arguments import (
     Column,
@@ -71,19 +73,16 @@ def split_to_sequence(
     <ArraySequence of 4 float64 arrays, numpy on cpu: (3,), (3,), (3,), (3,)>
     """
     operator = "split_to_sequence"
-    copy_flag(copy, operator=operator)
     keep = flag(keepdims, operator=operator, name="keepdims")
-    x, axis, length = _splittable(x, axis, operator)
+    x, axis, length = _splittable(x, axis, copy, operator)
     if split is None:
-        split = 1
-    else:
-        keep = True
-    if not isinstance(split, (list, tuple)) and len(getattr(split, "shape", ())) == 0:
+        starts, stops = range(length), range(1, length + 1)
+    elif not isinstance(split, (list, tuple)) and len(getattr(split, "shape", ())) == 0:
         starts, stops = equal_chunks(length, integer(split, operator=operator, name="split"), operator=operator)
     else:
         starts, stops = chunks_of_sizes(length, split, axis=axis, operator=operator, ranks="a scalar or 1-D")
     kind = kind_of(x)
-    chunks = _chunks(x, Cut(tuple(x.shape), axis, dropped=not keep), starts, stops, kind, copy, operator)
+    chunks = _chunks(x, Cut(x.shape, axis, split is None and not keep), starts, stops, kind, copy, operator)
     return make(settled(kind) if copy is True else kind, chunks, len(starts))
 
 
@@ -136,11 +135,10 @@ def split(
     (array([0, 1, 2]), array([3, 4]))
     """
     operator = "split"
-    copy_flag(copy, operator=operator)
     if (split is None) == (num_outputs is None):
         given = "both" if split is not None else "neither"
         raise ValueError(f"split: either split or num_outputs must be given, but not both; got {given}")
-    x, axis, length = _splittable(x, axis, operator)
+    x, axis, length = _splittable(x, axis, copy, operator)
     if split is None:
         parts = integer(num_outputs, operator=operator, name="num_outputs")
         split = sizes_of_parts(length, parts, axis=axis, operator=operator)
@@ -151,11 +149,14 @@ def split(
         )
     starts, stops = chunks_of_sizes(length, split, axis=axis, operator=operator)
     kind = kind_of(x)
-    return tuple(_blocks.to_arrays(_chunks(x, Cut(tuple(x.shape), axis), starts, stops, kind, copy, operator)))
+    return tuple(_blocks.to_arrays(_chunks(x, Cut(x.shape, axis), starts, stops, kind, copy, operator)))
 
 
-def _splittable(x: Any, axis: Any, operator: str) -> tuple[Array, int, int]:
-    """The array, the axis counted from the front, and its length."""
+def _splittable(x: Any, axis: Any, copy: Any, operator: str) -> tuple[Array, int, int]:
+    """The array, the axis counted from the front, and its length; `copy` is checked with them."""
+    if copy is True and type(x) is np.ndarray and type(axis) is int and 0 <= axis < x.ndim:
+        return x, axis, x.shape[axis]
+    copy_flag(copy, operator=operator)
     x = as_array(x, operator=operator, label="x")
     axis = axis_in_range(axis, len(x.shape), operator=operator, of="x")
     return x, axis, length_along(x.shape, axis, operator=operator, of="x")

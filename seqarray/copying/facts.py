@@ -1,0 +1,37 @@
+"""What is found out about the elements of a sequence when they are first joined, and kept with it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from seqarray.arguments import Shape
+
+
+class Facts:
+    """What joining needs to know about elements that do not change.
+
+    Attributes
+    ----------
+    small : bool
+        One plain call of the library joins them.
+    common_shape : tuple of int or None
+        Their shape, if they have one.
+    nbytes : int
+        Bytes of all elements; a guess until they have been joined.
+    streams : bool
+        Their bytes may be joined as such: they are many and tiny, and have been joined before.
+    result_shape, dtype : optional
+        Of their join along axis 0, once there has been one.
+    """
+
+    __slots__ = ("common_shape", "dtype", "nbytes", "result_shape", "small", "streams")
+
+    def __init__(
+        self, *, small: bool, common_shape: Shape | None = None, nbytes: int = 0, streams: bool = False
+    ) -> None:
+        self.small = small
+        self.common_shape = common_shape
+        self.nbytes = nbytes
+        self.streams = streams
+        self.result_shape: Any = None
+        self.dtype: Any = None

@@ -1,0 +1,218 @@
+"""Sharing the copies of large NumPy arrays among a few threads.
+
+Copying one array, NumPy releases the GIL, so two threads copy twice as much.  What decides whether that is a gain is
+where the second one runs: inside a virtual machine, a thread that is woken often lands on the processor of the one that
+woke it, and waits behind it.  So workers are kept off the caller's processor, where the system lets them.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import threading
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from pathlib import Path
+from queue import SimpleQueue
+from typing import Any
+
+Job = Callable[[], object]
+
+#: More threads than this saturate the memory of ordinary machines.
+MOST_THREADS = 4
+
+
+class _Sent:
+    """A job on its way.  Whoever takes it out of `claim` runs it, the worker or the caller who would have to wait."""
+
+    __slots__ = ("claim", "done")
+
+    def __init__(self, job: Job) -> None:
+        self.claim = [job]
+        self.done: SimpleQueue[BaseException | None] = SimpleQueue()
+
+
+class _Worker:
+    """A thread that runs jobs for callers."""
+
+    def __init__(self) -> None:
+        self.inbox: SimpleQueue[_Sent] = SimpleQueue()
+        self.avoided = -1
+        self.thread = threading.Thread(target=self._work, name="seqarray", daemon=True)
+        self.thread.start()
+
+    def _work(self) -> None:
+        while True:
+            sent = self.inbox.get()
+            with suppress(IndexError):  # the caller has taken it
+                job = sent.claim.pop()
+                try:
+                    job()
+                except BaseException as error:
+                    sent.done.put(error)
+                else:
+                    sent.done.put(None)
+                del job
+            del sent
+
+    def send(self, job: Job, processor: int) -> _Sent:
+        if processor != self.avoided and processor >= 0:
+            self.avoided = processor
+            with suppress(OSError):
+                os.sched_setaffinity(self.thread.native_id or 0, _allowed - {processor})
+        sent = _Sent(job)
+        self.inbox.put(sent)
+        return sent
+
+
+def _current_processor_function() -> Callable[[], int]:
+    """What tells the processor that the caller runs on; -1 where workers cannot be kept off it."""
+    with suppress(AttributeError, OSError, TypeError):
+        if hasattr(os, "sched_setaffinity"):
+            function: Callable[[], int] = ctypes.PyDLL(None).sched_getcpu
+            return function
+    return lambda: -1
+
+
+def _allowed_processors() -> set[int]:
+    return set(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else set(range(os.cpu_count() or 1))
+
+
+def _quota() -> float:
+    """How many processors the control group may use."""
+    with suppress(OSError, ValueError):
+        limit, period = Path("/sys/fs/cgroup/cpu.max").read_text().split()
+        if limit != "max":
+            return int(limit) / int(period)
+    return float("inf")
+
+
+def _default_threads() -> int:
+    given = os.environ.get("SEQARRAY_NUM_THREADS")
+    if given is not None:
+        if not given.isdigit() or int(given) < 1:
+            raise ValueError(f"SEQARRAY_NUM_THREADS is {given!r}; expected a number of threads")
+        return int(given)
+    return max(1, min(len(_allowed), int(_quota() + 0.5) if _quota() < MOST_THREADS else MOST_THREADS, MOST_THREADS))
+
+
+_current_processor = _current_processor_function()
+_allowed = _allowed_processors()
+_num_threads = _default_threads()
+_workers: list[_Worker] = []
+_starting = threading.Lock()
+_forked = False
+
+
+def set_num_threads(n: int) -> None:
+    """Set how many threads share the copies of large NumPy arrays.
+
+    Parameters
+    ----------
+    n : int
+        1 or more; 1 starts no thread.  Default: the processors that this process may use, 4 at most, or what the
+        environment variable ``SEQARRAY_NUM_THREADS`` says.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If it is not an integer, or less than 1.
+
+    Examples
+    --------
+    >>> import seqarray as sa
+    >>> before = sa.get_num_threads()
+    >>> sa.set_num_threads(1)
+    >>> sa.get_num_threads()
+    1
+    >>> sa.set_num_threads(before)
+    """
+    global _num_threads  # noqa: PLW0603
+    if not isinstance(n, int) or isinstance(n, bool):
+        raise TypeError(f"set_num_threads: n is {n!r}; expected an integer")
+    if n < 1:
+        raise ValueError(f"set_num_threads: n is {n}; it must be at least 1")
+    _num_threads = n
+
+
+def get_num_threads() -> int:
+    """How many threads share the copies of large NumPy arrays.
+
+    Returns
+    -------
+    int
+
+    Examples
+    --------
+    >>> import seqarray as sa
+    >>> sa.get_num_threads() >= 1
+    True
+    """
+    return _num_threads
+
+
+def usable_threads() -> int:
+    """How many threads a call may use here and now.
+
+    One in a thread of a pool, as dask has them: the others of the pool are at work too.  One for the first call after a
+    fork, which many a child does not outlive.
+    """
+    global _forked  # noqa: PLW0603
+    if _forked:
+        _forked = False
+        return 1
+    if _num_threads > 1 and threading.current_thread().name.startswith(("Dask", "ThreadPoolExecutor")):
+        return 1
+    return _num_threads
+
+
+def share(jobs: Sequence[Job]) -> None:
+    """Run jobs at the same time: the first one here, each other one in a thread of its own.
+
+    An exception in any of them is raised here, after all have ended.
+    """
+    workers = _workers_for(len(jobs) - 1)
+    processor = _current_processor()
+    sent = [worker.send(job, processor) for worker, job in zip(workers, jobs[1:], strict=False)]
+    errors: list[BaseException] = []
+    for job in (jobs[0], *jobs[1 + len(sent) :]):
+        _attempt(job, errors)
+    for one in sent:
+        try:
+            job = one.claim.pop()
+        except IndexError:
+            error = one.done.get()
+            if error is not None:
+                errors.append(error)
+        else:
+            _attempt(job, errors)
+    if errors:
+        raise errors[0]
+
+
+def _attempt(job: Job, errors: list[BaseException]) -> None:
+    try:
+        job()
+    except BaseException as error:
+        errors.append(error)
+
+
+def _workers_for(count: int) -> list[_Worker]:
+    """Workers, as many as wanted or as the system gives."""
+    if len(_workers) < count:
+        with _starting, suppress(RuntimeError):  # no thread can be started while the interpreter shuts down
+            while len(_workers) < count:
+                _workers.append(_Worker())
+    return _workers[:count]
+
+
+def _after_fork() -> None:
+    """A child has none of its parent's threads, and perhaps a lock that one of them held."""
+    global _workers, _starting, _forked
+    _workers, _starting, _forked = [], threading.Lock(), True
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
+
+__all__: list[Any] = ["get_num_threads", "set_num_threads", "share", "usable_threads"]

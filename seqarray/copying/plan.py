@@ -1,0 +1,111 @@
+"""The geometry of joining and splitting, in plain integers.
+
+Concat, stack and split are one thing: a matrix of `rows` rows, row-major, whose columns are partitioned into pieces.
+Piece i is a matrix of its own with the same number of rows.  Joining gathers the pieces, splitting scatters them.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Sequence
+from itertools import accumulate, pairwise
+from math import prod
+from typing import NamedTuple
+
+Shape = tuple[int, ...]
+
+
+class Matrix(NamedTuple):
+    """An array seen as a matrix, cut along one of its axes.
+
+    Attributes
+    ----------
+    rows : int
+        Product of the lengths before the axis.
+    length : int
+        Length of the axis.
+    inner : int
+        Product of the lengths after the axis: elements of one step along it.
+    """
+
+    rows: int
+    length: int
+    inner: int
+
+
+class Part(NamedTuple):
+    """Some columns of one piece: steps `start` to `stop` along the axis, counted from where the piece begins."""
+
+    piece: int
+    start: int
+    stop: int
+
+
+def matrix(shape: Shape, axis: int) -> Matrix:
+    """The matrix that an array of a shape is along an axis."""
+    return Matrix(prod(shape[:axis]), shape[axis], prod(shape[axis + 1 :]))
+
+
+def shares(length: int, nbytes: int, count: int, head_start: int) -> list[int]:
+    """Bounds that cut an axis among `count` threads.
+
+    The first share, the caller's own, is larger by `head_start` bytes, the work that it gets done while the others wake
+    up.  Empty shares are left out.
+
+    Parameters
+    ----------
+    length : int
+        Length of the axis.
+    nbytes : int
+        Bytes of the whole array.
+    count : int
+        Number of threads.
+    head_start : int
+        Bytes.
+
+    Returns
+    -------
+    list of int
+        Rising bounds, from 0 to `length`.
+    """
+    if count <= 1 or nbytes <= 0 or length <= 1:
+        return [0, length]
+    first = nbytes // count + head_start
+    ends = [first + (nbytes - first) * i // (count - 1) for i in range(count)]
+    bounds = [0]
+    for end in ends:
+        bound = min(length, max(0, -(-length * end // nbytes)))
+        if bound > bounds[-1]:
+            bounds.append(bound)
+    bounds[-1] = length
+    return bounds
+
+
+def parts_between(sizes: Sequence[int], bounds: Sequence[int]) -> list[list[Part]]:
+    """The pieces of given sizes, cut at bounds: for each share what lies in it.  Empty parts are left out.
+
+    Parameters
+    ----------
+    sizes : sequence of int
+        Sizes of the pieces along the axis.
+    bounds : sequence of int
+        Rising bounds, from 0 to the sum of the sizes.
+
+    Returns
+    -------
+    list of list of Part
+        One list for each share.
+    """
+    ends = list(accumulate(sizes))
+    cut: list[list[Part]] = []
+    for lower, upper in pairwise(bounds):
+        share = []
+        piece = bisect_right(ends, lower)
+        while piece < len(sizes) and ends[piece] - sizes[piece] < upper:
+            begin = ends[piece] - sizes[piece]
+            start, stop = max(lower, begin) - begin, min(upper, ends[piece]) - begin
+            if stop > start:
+                share.append(Part(piece, start, stop))
+            piece += 1
+        cut.append(share)
+    return cut
