@@ -158,7 +158,12 @@ def chunks_of_sizes(
         array = _integer_array(sizes, operator=operator, name=name)
         if len(array.shape) != 1:
             raise ValueError(f"{operator}: {name} must be {ranks}, but has shape {tuple(array.shape)}")
-        sizes = host_values(array, int)
+        sizes = array if type(array) is np.ndarray and len(array) > _LONG_COLUMN else host_values(array, int)
+    columns = _long_columns(sizes, length) if len(sizes) > _LONG_COLUMN else None
+    if columns is not None:
+        return columns
+    # One size after the other, for the exact message.
+    sizes = [int(size) for size in sizes]
     if sizes and min(sizes) < 0:
         index = next(i for i, size in enumerate(sizes) if size < 0)
         raise ValueError(f"{operator}: {name}[{index}] is {sizes[index]}; a size must not be negative")
@@ -166,10 +171,26 @@ def chunks_of_sizes(
     if bounds[-1] != length:
         shown = f"{sizes} " if len(sizes) <= 8 else f"of {len(sizes)} sizes "
         raise ValueError(f"{operator}: {name} {shown}sums to {bounds[-1]}, but axis {axis} has length {length}")
-    if len(bounds) > _LONG_COLUMN:
-        column = np.asarray(bounds, dtype=np.int64)
-        return column[:-1], column[1:]
+    if sizes and sizes[0] > 0 and sizes.count(sizes[0]) == len(sizes):
+        return equal_chunks(length, sizes[0], operator=operator)
     return bounds[:-1], bounds[1:]
+
+
+def _long_columns(sizes: Any, length: int) -> tuple[Column, Column] | None:
+    """Starts and stops of many chunks; None if anything about the sizes is wrong."""
+    try:
+        column = np.asarray(sizes, dtype=np.int64)
+    except OverflowError:
+        return None
+    # No sum can overflow below this.
+    if column.min() < 0 or column.max() > length or length * len(column) >= 1 << 62:
+        return None
+    first = int(column[0])
+    if first > 0 and bool((column == first).all()):
+        return equal_chunks(length, first, operator="") if first * len(column) == length else None
+    bounds = np.zeros(len(column) + 1, dtype=np.int64)
+    np.cumsum(column, out=bounds[1:])
+    return (bounds[:-1], bounds[1:]) if bounds[-1] == length else None
 
 
 def _checked_integers(sizes: Sequence[Any], *, operator: str, name: str) -> list[int]:

@@ -46,7 +46,8 @@ class ArraySequence(Generic[ArrayT]):
 
     It is the value of ONNX's ``seq(tensor(...))``.  Every operator that changes a sequence returns a new one and shares
     what has not changed, so appending to one of `n` elements does not copy `n` of anything.  What is immutable is the
-    container: writing into ``s[i]`` is seen by every sequence that holds this array.
+    container: writing into ``s[i]`` is seen by every sequence that holds this array.  An array that a sequence holds must
+    keep its shape and its dtype.
 
     Parameters
     ----------

@@ -27,6 +27,8 @@ OPERATORS = {
 SIGNATURES = OPERATORS | {
     "ArraySequence": "(arrays=(), /, *, dtype=None, xp=None, device=None)",
     "register_pytrees": "()",
+    "set_num_threads": "(n)",
+    "get_num_threads": "()",
     "opset.run": "(op_type, inputs, attributes=None, *, opset, n_outputs=1, copy=True, xp=None, device=None)",
     "opset.supported": "()",
     "testing.assert_sequences_equal": "(actual, expected)",
@@ -75,7 +77,8 @@ def sections_of(docstring):
 
 
 def test_the_public_names_are_these_and_no_others():
-    assert sorted(sa.__all__) == sorted([*OPERATORS, "ArraySequence", "opset", "register_pytrees", "testing"])
+    others = ["ArraySequence", "host_pool", "get_num_threads", "opset", "register_pytrees", "set_num_threads", "testing"]
+    assert sorted(sa.__all__) == sorted([*OPERATORS, *others])
 
 
 @pytest.mark.parametrize("module", MODULES)
