@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import argparse
 import importlib
 import importlib.metadata
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,14 +20,23 @@ _COLUMNS = ("string", "bfloat16", "float8_e4m3fn", "int64")
 _HEADINGS = ("library", "version", "device", "string", "bfloat16", "float8", "int64")
 
 
-def main() -> int:
+def main(arguments: Sequence[str] = ()) -> int:
     """Print the table.
+
+    Parameters
+    ----------
+    arguments : sequence of str
+        The command line; there are no options but ``--help``.
 
     Returns
     -------
     int
         The exit status: 0.
     """
+    argparse.ArgumentParser(
+        prog="python -m seqarray",
+        description="Show which array libraries and devices are usable here, and what each can hold.",
+    ).parse_args(arguments)
     print(f"seqarray {__version__}, Python {sys.version.split()[0]}")
     rows = [_HEADINGS, *(row for library in _LIBRARIES for row in _rows(library))]
     widths = [max(map(len, column)) for column in zip(*(row for row in rows if len(row) > 3), strict=True)]
@@ -94,4 +104,4 @@ def _devices(library: str, xp: Any) -> list[Any]:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1:]))

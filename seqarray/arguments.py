@@ -61,8 +61,9 @@ def position_in_range(position: Any, length: int, *, operator: str, insertion: b
     if length == 0 and not insertion:
         raise IndexError(f"{operator}: position is {place}, but the sequence is empty and has no element")
     last = length if insertion else length - 1
+    holds = f"{length} element{'' if length == 1 else 's'}"
     raise IndexError(
-        f"{operator}: position is {place}; the sequence has {length} elements, so it must lie in [{-length}, {last}]"
+        f"{operator}: position is {place}; the sequence has {holds}, so it must lie in [{-length}, {last}]"
     )
 
 
@@ -112,14 +113,15 @@ def check_readable(array: Any, *, operator: str, name: str) -> None:
     """The values of an array can be read now."""
     if is_lazy(array):
         raise TypeError(
-            f"{operator}: {name} is a {type(array).__name__} whose value is not known yet; pass a host integer instead"
+            f"{operator}: {name} is of type {type(array).__name__}, whose value is not known yet; "
+            "pass a host integer instead"
         )
 
 
 def _described(value: Any) -> str:
     """`value` for a message: short values in full, others by their type."""
     text = repr(value)
-    return f"{text} ({type(value).__name__})" if len(text) <= 40 else f"a {type(value).__name__}"
+    return f"{text} ({type(value).__name__})" if len(text) <= 40 else f"of type {type(value).__name__}"
 
 
 def length_along(shape: Sequence[Any], axis: int, *, operator: str, of: str) -> int:

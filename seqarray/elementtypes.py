@@ -286,14 +286,17 @@ def admit(kind: Kind, array: Array, *, operator: str, label: str) -> Kind:
     namespace = namespace_of(array)
     if kind.namespace is not None and namespace is not kind.namespace:
         raise TypeError(
-            f"{operator}: {label} is a {library_of(namespace)} array; "
-            f"the others are {kind.library} arrays, and nothing is moved between array libraries"
+            f"{operator}: {label} is an array of {library_of(namespace)}; "
+            f"the sequence is of {kind.library}, and nothing is moved between array libraries"
         )
     element_type = element_type_of(array.dtype)
     if element_type != kind.element_type:
+        hint = (
+            "" if kind.namespace is not None else f"; sequence_empty({element_type!r}) makes an empty one of this type"
+        )
         raise TypeError(
             f"{operator}: {label} has element type {element_type}; the sequence holds {kind.element_type}, "
-            "and all elements of a sequence have one type"
+            f"and all elements of a sequence have one type{hint}"
         )
     device = device_of(array)
     wanted = (

@@ -124,7 +124,8 @@ def _as_device(namespace: Any, library: str, device: Device) -> Device:
             raise ValueError("it has the device 'cpu' only")
         return "cpu"
     if library == "torch":
-        return sys.modules["torch"].device(device)
+        # A tensor is made, since a device can be named that is not there; and "cuda" then becomes "cuda:0".
+        return sys.modules["torch"].empty(0, device=device).device
     if library == "cupy":
         if isinstance(device, str):
             device = int(device.removeprefix("cuda").removeprefix(":") or 0)
@@ -157,6 +158,16 @@ def entering(namespace: Any, device: Device) -> AbstractContextManager[Any]:
         entered: AbstractContextManager[Any] = device
         return entered
     return nullcontext()
+
+
+def own_view(array: Array) -> Array:
+    """The same values as another array object, so that nobody else can change its shape, nor what dask computes."""
+    library = library_of(namespace_of(array))
+    if library in ("numpy", "cupy"):
+        return array.view()
+    if library == "torch":
+        return array[...]
+    return array.copy() if library == "dask" else array
 
 
 def is_lazy(array: Array) -> bool:

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from seqarray.arguments import check_readable, host_values, integer, length_along
 from seqarray.elementtypes import ELEMENT_TYPE_BY_CODE, as_array, element_type_of, onnx_name
 from seqarray.namespaces import library_of, namespace_of
@@ -96,9 +94,11 @@ def run(
     opset : int
         The opset version of the model.  The newest version of the operator up to it applies.
     n_outputs : int, default 1
-        How many outputs the node declares.  Only Split has more than one.
+        How many outputs the node declares.  Only Split has more than one; with the attribute num_outputs it may
+        declare fewer, and gets the first ones.
     copy : bool or None, default True
-        As for the Python functions: True gives fresh memory.
+        As for the Python functions of SequenceAt, ConcatFromSequence, Concat, SplitToSequence and Split; the others
+        hold the arrays they are given.
     xp, device : optional
         Where an operator that has no array to go by puts its result: SequenceEmpty, and SequenceLength of an empty
         sequence.
@@ -218,11 +218,13 @@ def _check_type(element_type: str, declaration: Input, operator: str, label: str
 
 
 def _check_text(array: Any, operator: str, label: str) -> None:
-    """An object array may hold anything; as an ONNX string tensor it holds str."""
-    if library_of(namespace_of(array)) == "numpy" and array.dtype == np.dtype(object):
+    """An object array may hold anything, and a StringDType missing values; an ONNX string tensor holds str."""
+    if library_of(namespace_of(array)) == "numpy" and array.dtype.kind in "OT":
         for item in array.flat:
             if not isinstance(item, str):
-                raise TypeError(f"{operator}: {label} has dtype object and holds {item!r}; a string tensor holds str")
+                raise TypeError(
+                    f"{operator}: {label} has dtype {array.dtype} and holds {item!r}; a string tensor holds str"
+                )
 
 
 def _checked_attributes(version: Version, attributes: Mapping[str, Any], operator: str) -> dict[str, Any]:

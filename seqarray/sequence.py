@@ -46,8 +46,8 @@ class ArraySequence(Generic[ArrayT]):
 
     It is the value of ONNX's ``seq(tensor(...))``.  Every operator that changes a sequence returns a new one and shares
     what has not changed, so appending to one of `n` elements does not copy `n` of anything.  What is immutable is the
-    container: writing into ``s[i]`` is seen by every sequence that holds this array.  An array that a sequence holds must
-    keep its shape and its dtype.
+    container: writing into ``s[i]`` is seen by every sequence that holds this array.  Such an array must keep
+    its shape and its dtype.
 
     Parameters
     ----------
@@ -115,6 +115,9 @@ class ArraySequence(Generic[ArrayT]):
             kind = _declared(kind, wanted, namespace, device, length)
         return make(kind, elements, length)
 
+    def __init_subclass__(cls) -> NoReturn:
+        raise TypeError("ArraySequence cannot be subclassed: what the operators return would not be of the subclass")
+
     def __len__(self) -> int:
         return self._length
 
@@ -126,7 +129,11 @@ class ArraySequence(Generic[ArrayT]):
         if isinstance(index, slice):
             indices = range(self._length)[index]
             return make(self._kind, _blocks.select(self._blocks, indices), len(indices))
-        position = _operator.index(index)
+        try:
+            position = _operator.index(index)
+        except TypeError:
+            message = f"ArraySequence: index is of type {type(index).__name__}; expected an integer or a slice"
+            raise TypeError(message) from None
         length = self._length
         if position < 0:
             position += length

@@ -101,7 +101,7 @@ def test_the_first_input_is_a_sequence(backend):
 
 
 def test_sequences_are_checked_whichever_they_are():
-    with pytest.raises(TypeError, match=r"^sequence_map: element 1 .*int32.*float64"):
+    with pytest.raises(TypeError, match=r"^sequence_map: input 1: element 1 .*int32.*float64"):
         sa.sequence_map(ones(1, 1), [np.ones(1), np.ones(1, np.int32)], body=refuse)
 
 

@@ -390,3 +390,19 @@ def test_out_is_for_numpy_alone(backend, x, arrays):
     for out in (backend.array(np.zeros_like(VALUES)), np.zeros_like(VALUES)):
         with pytest.raises(TypeError, match=r"concat_from_sequence: out= is not supported for \w+ arrays"):
             sa.concat_from_sequence(arrays(x), axis=0, out=out)
+
+
+@pytest.mark.parametrize("library", ["numpy", "torch", "dask"])
+def test_chunks_that_are_views_keep_their_shapes_and_values_when_the_array_is_changed_in_place(library):
+    backend = {"numpy": "numpy", "torch": "torch", "dask": "dask.array"}[library]
+    xp = pytest.importorskip(backend, reason=f"{library} is not installed")
+    x = xp.arange(6) if library != "dask" else xp.arange(6, chunks=3)
+    chunks = sa.split_to_sequence(x, [2, 4], copy=None)
+    if library == "numpy":
+        x.shape = (2, 3)
+    elif library == "torch":
+        x.unsqueeze_(0)
+    else:
+        x[0] = 100
+    assert [chunk.shape for chunk in chunks] == [(2,), (4,)]
+    assert [to_numpy(chunk).tolist() for chunk in chunks] == [[0, 1], [2, 3, 4, 5]]

@@ -50,6 +50,11 @@ def sequence_construct(*inputs: Array, copy: bool | None = None) -> ArraySequenc
     copy_flag(copy, operator="sequence_construct")
     if not inputs:
         raise ValueError("sequence_construct: no inputs; it needs at least one (sequence_empty makes an empty one)")
+    if isinstance(inputs[0], (list, tuple, ArraySequence)):
+        given = type(inputs[0]).__name__
+        raise TypeError(
+            f"sequence_construct: element 0 must be an array, not a {given}; give the arrays one by one, or as *arrays"
+        )
     sequence = as_sequence(inputs, operator="sequence_construct")
     if copy is True:
         kind = sequence._kind

@@ -68,7 +68,7 @@ def sequence_map(
     others: list[Any] = []
     for index, other in enumerate(additional, start=1):
         if isinstance(other, (ArraySequence, list, tuple)):
-            other = as_sequence(other, operator="sequence_map")
+            other = as_sequence(other, operator=f"sequence_map: input {index}")
             if len(other) != length:
                 raise ValueError(
                     f"sequence_map: input {index} has {len(other)} elements; input 0 has {length}, "

@@ -21,7 +21,7 @@ from seqarray.arguments import (
 from seqarray.blocks import Blocks, Cut, Run
 from seqarray.copying import engine_for
 from seqarray.elementtypes import Kind, as_array, kind_of, settled
-from seqarray.namespaces import Array
+from seqarray.namespaces import Array, own_view
 from seqarray.sequence import ArraySequence, make
 
 
@@ -171,4 +171,4 @@ def _chunks(x: Array, cut: Cut, starts: Column, stops: Column, kind: Kind, copy:
         if len(starts) == 1 and not cut.dropped:
             return ((x,),)
         raise ValueError(f"{operator}: jax has no views, so chunks need a copy; pass copy=True or copy=None")
-    return (Run(x, cut, starts, stops),)
+    return (Run(own_view(x), cut, starts, stops),)
