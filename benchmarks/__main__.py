@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import fnmatch
 import importlib
 import json
 import sys
@@ -10,7 +11,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from benchmarks import comparing, libraries, reporting, running
+from benchmarks import comparing, libraries, plotting, reporting, running
 from benchmarks.cases import CASES
 
 
@@ -65,7 +66,7 @@ def _parser() -> argparse.ArgumentParser:
         "compare",
         help="tell what has become slower between two results",
         description="Compare seqarray's ratio to a peer in two results. Slower means that the quartile ranges are "
-        "apart and the median moved by more than 5 %%; the exit status is 1 then.",
+        "apart and the median moved by more than 5 %; the exit status is 1 then.",
     )
     command.add_argument("old", metavar="OLD.json", type=Path)
     command.add_argument("new", metavar="NEW.json", type=Path)
@@ -96,6 +97,7 @@ def _all_peers() -> dict[str, libraries.Library]:
 
 
 def _list(*_: Any) -> int:
+    from rich.markup import escape
     from rich.table import Table
 
     console = _console()
@@ -106,7 +108,7 @@ def _list(*_: Any) -> int:
     for title, known in (("backends", libraries.BACKENDS), ("peers", _all_peers())):
         table = Table("name", "here", title=title, title_justify="left")
         for name, library in known.items():
-            table.add_row(name, library.missing() or "yes")
+            table.add_row(name, escape(library.missing() or "yes"))
         console.print(table)
     return 0
 
@@ -117,24 +119,29 @@ def _run(options: argparse.Namespace, arguments: list[str]) -> int:
     for name in _names(options.backends, libraries.BACKENDS, "backend"):
         missing = libraries.BACKENDS[name].missing()
         if missing:
-            console.print(f"backend {name} is left out: {missing}", style="dim", highlight=False)
+            console.print(f"backend {name} is left out: {missing}", style="dim", highlight=False, markup=False)
         else:
             backends.append(name)
     peers = _names(options.peers, _all_peers(), "peer")
     for name in peers:
         missing = _all_peers()[name].missing()
-        if missing and name not in libraries.BACKENDS:
-            console.print(f"peer {name} is left out: {missing}", style="dim", highlight=False)
+        if missing and name not in backends:
+            console.print(f"peer {name} is left out: {missing}", style="dim", highlight=False, markup=False)
+    for pattern in options.cases.split(","):
+        if not any(fnmatch.fnmatch(case.name, pattern.strip()) for case in CASES):
+            raise SystemExit(f"no case matches {pattern.strip()!r}; python -m benchmarks list shows them")
     chosen = running.tasks(options.cases, backends, quick=options.quick)
     if not chosen:
-        console.print("No case matches; python -m benchmarks list shows them.", highlight=False)
+        console.print("Nothing is left to measure.", highlight=False)
         return 2
+    path = options.json or Path("build", "benchmarks", time.strftime("%Y%m%d-%H%M%S.json"))
+    if path.suffix == ".md" or path.is_dir():
+        raise SystemExit(f"{path} cannot be the JSON file")
+    path.parent.mkdir(parents=True, exist_ok=True)
     plan = running.QUICK if options.quick else running.Plan()
-    command = ["python -m benchmarks", *arguments]
+    command = ["python", "-m", "benchmarks", *arguments]
     with _Progress(console) as progress:
         result = running.run(chosen, peers, plan, command, progress)
-    path = options.json or Path("build", "benchmarks", time.strftime("%Y%m%d-%H%M%S.json"))
-    path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(result, indent=1) + "\n")
     path.with_suffix(".md").write_text(reporting.markdown(result))
     reporting.show(result, console, details=not options.quick)
@@ -148,15 +155,18 @@ def _run(options: argparse.Namespace, arguments: list[str]) -> int:
 
 
 def _report(options: argparse.Namespace, *_: Any) -> int:
-    result = reporting.load(options.result)
+    result = _load(options.result)
     console = _console()
     if options.markdown:
         options.markdown.write_text(reporting.markdown(result))
         console.print(f"wrote {options.markdown}", highlight=False)
     if options.plot:
-        from benchmarks import plotting
-
-        plotting.save(result, options.plot)
+        if options.plot.suffix not in (".png", ".svg"):
+            raise SystemExit(f"{options.plot} has to end in .png or .svg")
+        try:
+            plotting.save(result, options.plot)
+        except ModuleNotFoundError:
+            raise SystemExit('plots need matplotlib: pip install -e ".[bench]"') from None
         console.print(f"wrote {options.plot}", highlight=False)
     if not options.markdown and not options.plot:
         reporting.show(result, console)
@@ -167,20 +177,38 @@ def _compare(options: argparse.Namespace, *_: Any) -> int:
     from rich.table import Table
 
     console = _console()
-    changes = comparing.changes(reporting.load(options.old), reporting.load(options.new))
+    old, new = _load(options.old), _load(options.new)
+    changes = comparing.changes(old, new)
     if not changes:
         console.print("The results have no case in common that both timed against the same peer.")
         return 2
     table = Table("case", "size", "arrays", "against", "old ratio", "new ratio", "change", "")
     for change in sorted(changes, key=lambda change: -change.moved):
-        old, new = ("{1:.3g} ({0:.3g} to {2:.3g})".format(*q) for q in (change.old, change.new))
+        then, now = ("{1:.3g} ({0:.3g} to {2:.3g})".format(*q) for q in (change.old, change.new))
         table.add_row(
-            change.case, change.size, change.backend, change.peer, old, new, f"{change.moved:+.0%}", change.verdict
+            change.case, change.size, change.backend, change.peer, then, now, f"{change.moved:+.0%}", change.verdict
         )
     console.print(table)
     slower = sum(change.verdict == "slower" for change in changes)
     console.print(f"{slower} of {len(changes)} have become slower")
-    return 1 if slower else 0
+    broken = [e for e in new["results"] if "error" in e["contenders"].get(reporting.OURS, {})]
+    for entry in broken:
+        error = entry["contenders"][reporting.OURS]["error"]
+        console.print(f"{entry['case']}, {entry['size']}: seqarray fails: {error}", highlight=False, markup=False)
+    return 1 if slower or broken else 0
+
+
+def _load(path: Path) -> dict[str, Any]:
+    try:
+        result = reporting.load(path)
+    except (OSError, ValueError) as error:
+        result, reason = {}, str(error)
+    else:
+        reason = "it has no results"
+    if not isinstance(result, dict) or "machine" not in result or "results" not in result:
+        print(f"{path} is not what run has written: {reason}", file=sys.stderr)
+        raise SystemExit(2)
+    return result
 
 
 class _Progress(running.Reporter):
@@ -216,7 +244,7 @@ class _Progress(running.Reporter):
         self.bar.advance(self.row)
 
     def say(self, text: str) -> None:
-        self.bar.console.print(text, style="dim", highlight=False)
+        self.bar.console.print(text, style="dim", highlight=False, markup=False)
 
 
 if __name__ == "__main__":

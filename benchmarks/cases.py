@@ -99,6 +99,10 @@ def _columns_bytes(count: int) -> int:
     return int(np.random.default_rng(1).integers(1, 64, count).sum()) * 4096 * 4
 
 
+def _row_lengths(count: int) -> np.ndarray:
+    return np.random.default_rng(2).integers(1, 256, count)
+
+
 _TINY = "3 x (2, 3)"
 _APPENDS = (250, 1_000, 4_000, 8_000, 16_000, 32_000, 64_000)
 
@@ -209,11 +213,8 @@ CASES = [
         "upload",
         "a ragged list of rows to the device",
         "upload",
-        {
-            f"{n} rows": lambda rng, n=n: ([floats(rng, int(k)) for k in rng.integers(1, 256, n)],)
-            for n in (300, 10_000)
-        },
-        {f"{n} rows": (n, n * 512) for n in (300, 10_000)},
+        {f"{n} rows": lambda rng, n=n: ([floats(rng, int(k)) for k in _row_lengths(n)],) for n in (300, 10_000)},
+        {f"{n} rows": (n, int(_row_lengths(n).sum()) * 4) for n in (300, 10_000)},
         quick=("300 rows",),
         backends=("cupy",),
     ),

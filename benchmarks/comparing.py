@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from benchmarks.reporting import best_peer, ratio_quartiles
+from benchmarks.reporting import OURS, best_peer, ratio_quartiles
 
 #: A median ratio has to move by more than this to count.
 THRESHOLD = 0.05
@@ -48,11 +48,12 @@ def changes(old: dict[str, Any], new: dict[str, Any]) -> list[Change]:
         key = (entry["case"], entry["size"], entry["backend"])
         if key not in before:
             continue
-        common = set(entry["contenders"]) & set(before[key]["contenders"])
+        common = {n for n, r in entry["contenders"].items() if r.get("rotating")} & set(before[key]["contenders"])
         peer = best_peer({"contenders": {n: r for n, r in before[key]["contenders"].items() if n in common}})
         if peer is None:
             continue
         then, now = ratio_quartiles(before[key], peer), ratio_quartiles(entry, peer)
-        if then and now:
+        # What was called once has no spread to judge by.
+        if then and now and not any(e["contenders"][n].get("once") for e in (before[key], entry) for n in (OURS, peer)):
             found.append(Change(*key, peer, then, now))
     return found

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib
 import os
+import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
@@ -17,6 +18,7 @@ from typing import Any
 import numpy as np
 
 import seqarray as sa
+from seqarray.copying import hostpool
 
 Work = Callable[[], Any]
 Kind = Callable[..., Work | None]
@@ -46,12 +48,19 @@ class Library:
     #: Said below the tables.
     note = ""
 
+    def recycles_at(self, nbytes: int) -> bool:
+        """Whether a result of this size lies in memory that an earlier one has left."""
+        del nbytes
+        return self.recycles
+
     def missing(self) -> str:
         """Why it cannot be used here; "" if it can."""
         try:
             importlib.import_module(self.module)
         except ImportError:
             return f"not installed (pip install {self.pip})"
+        except Exception as error:  # a library with a broken driver can raise anything
+            return f"cannot be imported: {error}"
         return ""
 
     def array(self, host: np.ndarray) -> Any:
@@ -125,11 +134,12 @@ class NumPy(Library):
     def push_and_pop(self, count: int, element: np.ndarray) -> Work:
         items = [element] * count
 
-        def work() -> None:
+        def work() -> list[np.ndarray]:
             for _ in range(500):
                 items.append(element)
             for _ in range(500):
                 items.pop()
+            return list(items)
 
         return work
 
@@ -176,6 +186,7 @@ class TorchCUDA(Torch):
     """torch on a CUDA device."""
 
     name, device = "torch (CUDA)", "cuda"
+    recycles = True
 
     def missing(self) -> str:
         return super().missing() or ("" if self.torch.cuda.is_available() else "no usable GPU")
@@ -421,6 +432,9 @@ class SeqArray(Library):
         self.backend = backend
         self.recycles = backend.recycles
 
+    def recycles_at(self, nbytes: int) -> bool:
+        return self.recycles or (self.backend.name == "numpy" and nbytes >= hostpool.POOL_FROM)
+
     def array(self, host: np.ndarray) -> Any:
         return self.backend.array(host)
 
@@ -467,12 +481,13 @@ class SeqArray(Library):
         own = self.array(element)
         start = self.sequence([element] * count)
 
-        def work() -> None:
+        def work() -> Any:
             sequence = start
             for _ in range(500):
                 sequence = sa.sequence_insert(sequence, own)
             for _ in range(500):
                 sequence = sa.sequence_erase(sequence)
+            return sequence
 
         return work
 
@@ -536,9 +551,12 @@ class Memcpy(Library):
         self.processors = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []
         self.pool = ThreadPoolExecutor(threads) if threads > 1 else None
         if self.pool is not None and self.processors:
-            list(self.pool.map(self._pin, range(threads)))
+            together = threading.Barrier(threads)
+            list(self.pool.map(self._pin, range(threads), [together] * threads))
+        self.target = np.zeros(0, dtype=np.uint8)
 
-    def _pin(self, index: int) -> None:
+    def _pin(self, index: int, together: threading.Barrier) -> None:
+        together.wait()  # so that each thread gets one of these jobs
         os.sched_setaffinity(0, {self.processors[index % len(self.processors)]})
 
     def concat(self, arrays: list[np.ndarray], _: int) -> Work | None:
@@ -565,7 +583,9 @@ class Memcpy(Library):
             if end - bounds[-1] >= 1 << 16 or end == total:
                 bounds.append(end)
         source = np.ones(total, dtype=np.uint8)
-        reused = None if self.fresh else np.zeros(total, dtype=np.uint8)
+        if not self.fresh and self.target.size != total:
+            self.target = np.zeros(total, dtype=np.uint8)  # one for all input sets
+        reused = None if self.fresh else self.target
         halves = [bounds]
         if self.threads > 1:
             share = -(-(len(bounds) - 1) // self.threads)

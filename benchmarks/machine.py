@@ -6,19 +6,22 @@ import datetime
 import importlib.metadata
 import os
 import platform
+import shlex
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
-_PACKAGES = ("numpy", "array-api-compat", "torch", "jax", "dask", "cupy", "onnx", "onnxruntime")
+import seqarray as sa
+
+_PACKAGES = ("seqarray", "numpy", "array-api-compat", "torch", "jax", "dask", "cupy", "onnx", "onnxruntime")
 
 
 def description(command: list[str]) -> dict[str, Any]:
     """Versions, commit, processor and device, thread counts, date and command line."""
     return {
         "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
-        "command": " ".join(command),
+        "command": shlex.join(command),
         "commit": commit(),
         "python": platform.python_version(),
         "platform": platform.platform(),
@@ -100,7 +103,7 @@ def available_memory() -> int:
 
 def thread_counts() -> dict[str, int]:
     """Threads of each library that has a say in it."""
-    counts = {}
+    counts = {"seqarray": sa.get_num_threads()}
     if "torch" in sys.modules:
         counts["torch"] = int(sys.modules["torch"].get_num_threads())
     if "onnxruntime" in sys.modules:

@@ -134,5 +134,6 @@ def predicted(history: Sequence[tuple[float, float]], work: float) -> float:
     power = 1.0
     if len(history) > 1:
         before_work, before = history[-2]
-        power = max(1.0, log(last / before) / log(last_work / before_work))
+        if last_work != before_work:
+            power = max(1.0, log(last / before) / log(last_work / before_work))
     return last * (work / last_work) ** power

@@ -30,7 +30,8 @@ def save(result: dict[str, Any], path: Path) -> None:
     from matplotlib import pyplot as plt
 
     figure, axes = plt.subplots(2, 2, figsize=(13, 11), layout="constrained")
-    backend = "cupy" if any(entry["backend"] == "cupy" for entry in result["results"]) else "numpy"
+    timed = [entry["backend"] for entry in result["results"]]
+    backend = next((name for name in ("cupy", "numpy") if name in timed), timed[0] if timed else "numpy")
     entries = [entry for entry in result["results"] if entry["backend"] == backend]
     _bandwidth(axes[0, 0], entries)
     _pieces(axes[0, 1], entries)

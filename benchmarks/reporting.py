@@ -12,6 +12,7 @@ from benchmarks import measure
 from benchmarks.libraries import PEERS, Memcpy
 
 OURS = "seqarray"
+TAKEN = "seqarray, all taken"
 MODES = ("rotating", "hot", "pause 2 ms", "pause 10 ms")
 
 
@@ -36,6 +37,7 @@ class Comparison:
     """seqarray against the fastest peer of one entry."""
 
     entry: dict[str, Any]
+    ours: str
     seconds: float
     peer: str
     lower: float
@@ -61,20 +63,21 @@ def ratio_quartiles(entry: dict[str, Any], peer: str, ours: str = OURS, mode: st
     return measure.quartiles(measure.ratios(records[ours][mode], records[peer][mode]))
 
 
-def comparisons(result: dict[str, Any], ours: str = OURS) -> Iterator[Comparison]:
-    """seqarray against its best peer, wherever both were timed."""
+def comparisons(result: dict[str, Any]) -> Iterator[Comparison]:
+    """seqarray against its best peer, wherever both were timed; splits also with every chunk taken."""
     for entry in result["results"]:
         peer = best_peer(entry)
-        quartiles = ratio_quartiles(entry, peer, ours) if peer else None
-        if peer and quartiles:
-            seconds = measure.quartiles(entry["contenders"][ours]["rotating"])[1]
-            yield Comparison(entry, seconds, peer, *quartiles)
+        for ours in (OURS, TAKEN):
+            quartiles = ratio_quartiles(entry, peer, ours) if peer else None
+            if peer and quartiles:
+                seconds = measure.quartiles(entry["contenders"][ours]["rotating"])[1]
+                yield Comparison(entry, ours, seconds, peer, *quartiles)
 
 
 def time_text(seconds: float) -> str:
     """A time with a unit that suits it."""
     for unit, factor in (("s", 1.0), ("ms", 1e3), ("us", 1e6)):
-        if seconds * factor >= 1:
+        if seconds * factor >= 0.9995:
             return f"{seconds * factor:.3g} {unit}"
     return f"{seconds * 1e9:.3g} ns"
 
@@ -87,7 +90,7 @@ def summary_rows(result: dict[str, Any]) -> list[tuple[str, ...]]:
     ordered = sorted(comparisons(result), key=lambda comparison: -comparison.ratio)
     return [
         (
-            c.entry["case"],
+            c.entry["case"] + c.ours.removeprefix(OURS),
             c.entry["size"],
             c.entry["backend"],
             time_text(c.seconds),
@@ -162,10 +165,11 @@ def notes(result: dict[str, Any]) -> list[str]:
 def heading(result: dict[str, Any]) -> str:
     """Where and with what a result was made."""
     m = result["machine"]
+    commit = m["commit"][:12] + m["commit"][40:]  # with the sign of a changed tree
     versions = ", ".join(f"{name} {version}" for name, version in m["versions"].items())
     threads = ", ".join(f"{name} {count}" for name, count in m["threads"].items())
     return (
-        f"{m['date']}, commit {m['commit'][:12] or 'unknown'}, {m['cpu']} with {m['cpus']} processors"
+        f"{m['date']}, commit {commit or 'unknown'}, {m['cpu']} with {m['cpus']} processors"
         f"{', ' + m['gpu'] if m['gpu'] else ', no GPU'}; Python {m['python']}, {versions}"
         f"{'; threads: ' + threads if threads else ''}; `{m['command']}`"
     )
@@ -194,19 +198,20 @@ def _markdown_table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> l
     # A column that says nothing in any row is left out.
     kept = [i for i in range(len(headings)) if any(row[i] for row in rows)] or [0]
     table = [headings, ["---"] * len(headings), *rows]
-    return ["| " + " | ".join(row[i] for i in kept) + " |" for row in table]
+    return ["| " + " | ".join(row[i].replace("|", "\\|") for i in kept) + " |" for row in table]
 
 
 def show(result: dict[str, Any], console: Any, *, details: bool = True) -> None:
     """A whole result on a terminal."""
+    from rich.markup import escape
     from rich.table import Table
 
-    console.print(heading(result), style="dim", highlight=False)
+    console.print(heading(result), style="dim", highlight=False, markup=False)
     if details:
         for entry in result["results"]:
             title = f"{entry['case']}: {entry['title']} - {entry['size']}, {entry['backend']} arrays"
             if "skipped" in entry:
-                console.print(f"{title}\n  skipped: {entry['skipped']}", highlight=False)
+                console.print(f"{title}\n  skipped: {entry['skipped']}", highlight=False, markup=False)
                 continue
             rows = detail_rows(entry)
             kept = [i for i in range(len(DETAIL_HEADINGS)) if any(row[i] for row in rows)] or [0]
@@ -214,7 +219,7 @@ def show(result: dict[str, Any], console: Any, *, details: bool = True) -> None:
             for i in kept:
                 table.add_column(DETAIL_HEADINGS[i], justify="left" if i == 0 else "right")
             for row in rows:
-                table.add_row(*(row[i] for i in kept))
+                table.add_row(*(escape(row[i]) for i in kept))
             console.print(table)
     table = Table(title="seqarray against the fastest other library, worst first", title_justify="left")
     for i, name in enumerate(SUMMARY_HEADINGS):

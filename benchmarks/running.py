@@ -7,10 +7,12 @@ import gc
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 
+import seqarray as sa
 from benchmarks import machine, measure
 from benchmarks.cases import CASES, Case
 from benchmarks.libraries import BACKENDS, PEERS, Library, Memcpy, NumPy, SeqArray, SeqArrayList, SeqArrayTaken
@@ -31,13 +33,15 @@ class Plan:
     rounds: int = 11
     hot_rounds: int = 7
     pauses: bool = True
+    #: No task takes longer, even if there is time.
+    task_seconds: float = 15.0
     #: A single call longer than this is measured once.
     once: float = measure.ONCE_SECONDS
     #: Bytes of inputs to rotate through.
     rotation: int = machine.last_level_cache() * 5 // 4
 
 
-QUICK = Plan(seconds=14.0, rounds=5, hot_rounds=3, pauses=False, once=0.3, rotation=64 << 20)
+QUICK = Plan(seconds=14.0, rounds=5, hot_rounds=3, pauses=False, task_seconds=1.0, once=0.3, rotation=64 << 20)
 
 
 @dataclass(frozen=True)
@@ -50,9 +54,10 @@ class Task:
 
     @property
     def work(self) -> int:
-        """What time grows with: pieces or bytes."""
+        """What time grows with: bytes, or pieces where all sizes have the same bytes or hardly any."""
         pieces, nbytes = self.case.amounts[self.size]
-        return pieces if self.case.plot_by in ("pieces", "growth") else max(nbytes, pieces)
+        same_bytes = len({size for _, size in self.case.amounts.values()}) == 1
+        return pieces if same_bytes else max(nbytes, pieces)
 
 
 class Reporter:
@@ -75,15 +80,14 @@ def tasks(pattern: str, backends: Sequence[str], *, quick: bool) -> list[Task]:
     """What a run consists of."""
     chosen = []
     for case in CASES:
-        if not any(fnmatch.fnmatch(case.name, one) for one in pattern.split(",")):
+        if not any(fnmatch.fnmatch(case.name, one.strip()) for one in pattern.split(",")):
             continue
         for size in case.sizes:
             if quick and size not in case.quick:
                 continue
             for backend in backends:
                 on_gpu_only = size in case.gpu_sizes and backend != "cupy"
-                too_many = case.amounts[size][0] > BACKENDS[backend].most_pieces
-                if backend in case.backends and not on_gpu_only and not too_many:
+                if backend in case.backends and not on_gpu_only:
                     chosen.append(Task(case, size, backend))
     return chosen
 
@@ -106,7 +110,7 @@ def run(
     try:
         for number, task in enumerate(chosen):
             reporter.task(task)
-            budget = max(0.1, (end - time.monotonic()) / (len(chosen) - number))
+            budget = min(plan.task_seconds, max(0.1, (end - time.monotonic()) / (len(chosen) - number)))
             results.append(_entry(task, peers, plan, budget, history, reporter))
             reporter.done()
             gc.collect()
@@ -139,12 +143,16 @@ def _entry(
         entry["skipped"] = f"needs about {need >> 20} MiB of memory; {machine.available_memory() >> 20} MiB are free"
         reporter.say(f"{task.case.name} {task.size}: {entry['skipped']}")
         return entry
+    most = BACKENDS[task.backend].most_pieces
+    if pieces > most:
+        entry["skipped"] = f"more than {most} pieces take {task.backend} minutes to prepare"
+        return entry
     measured = _Task(task, entry, budget, plan)
     measured.prepare(libraries_for(task, peers), history, reporter)
     measured.time()
     for contender in measured.contenders:
         key = (task.case.name, task.backend, contender.name)
-        history.setdefault(key, []).append((task.work, measured.whole[contender.name]))
+        history.setdefault(key, []).append((task.work, measured.one_call[contender.name]))
     return entry
 
 
@@ -173,7 +181,6 @@ class _Task:
         self.deadline = time.monotonic() + budget
         self.contenders: list[Contender] = []
         self.one_call: dict[str, float] = {}
-        self.whole: dict[str, float] = {}
 
     def prepare(
         self,
@@ -182,33 +189,33 @@ class _Task:
         reporter: Reporter,
     ) -> None:
         """Make the inputs; keep the contenders that give the right answer in time."""
-        task = self.task
+        task, self.reporter = self.task, reporter
         rng = np.random.default_rng(0)
         arguments = [task.case.sizes[task.size](rng) for _ in range(self._set_count())]
         work = getattr(NumPy(), task.case.work)(*arguments[0])
-        expected = None if work is None else NumPy().host(work()) if task.case.work != "push_and_pop" else None
+        expected = NumPy().host(work()) if work is not None else arguments[0][0]
         for library in libraries:
-            record: dict[str, Any] = {"recycled": library.recycles}
+            record: dict[str, Any] = {"recycled": library.recycles_at(task.case.amounts[task.size][1])}
             estimate = measure.predicted(history.get((task.case.name, task.backend, library.name), []), task.work)
             if estimate > measure.LEFT_OUT_SECONDS:
-                record["left_out"] = f"predicted to take {estimate:.0f} s to prepare and to call once"
+                record["left_out"] = f"predicted to take {estimate:.0f} s a call"
                 self.entry["contenders"][library.name] = record
                 reporter.say(f"{task.case.name} {task.size}: {library.name} is left out: {record['left_out']}")
                 continue
-            start = time.perf_counter()
             try:
                 works = [getattr(library, task.case.work)(*one) for one in arguments]
                 if works[0] is None:
                     continue
                 contender = _contender(library, works)
                 self._check(contender, library, expected, record)
+            except _ContenderError as failed:
+                record["error"] = failed.text
+                reporter.say(f"{task.case.name} {task.size}: {library.name}: {record['error']}")
             except Exception as error:  # one contender that fails must not end the others
                 record["error"] = f"{type(error).__name__}: {error}".splitlines()[0]
                 reporter.say(f"{task.case.name} {task.size}: {library.name}: {record['error']}")
             else:
                 self.contenders.append(contender)
-                # To make the library's own arrays can take longer than to join them.
-                self.whole[library.name] = time.perf_counter() - start
             self.entry["contenders"][library.name] = record
 
     def _set_count(self) -> int:
@@ -223,12 +230,12 @@ class _Task:
 
     def _check(self, contender: Contender, library: Library, expected: Any, record: dict[str, Any]) -> None:
         """The first call: its time is kept, and its answer must be right."""
+        sa.host_pool.free_all_blocks()
         start = time.perf_counter()
         result = contender.call(0)
         contender.finish(result)
         record["first_call"] = time.perf_counter() - start
-        actual = library.host(result) if expected is not None else None
-        if actual is not None and not _same(actual, expected):
+        if not library.name.startswith("memcpy") and not _same(library.host(result), expected):
             raise ValueError("wrong answer")
         one_call = record["first_call"]
         if one_call < measure.ONCE_SECONDS:  # it may have compiled
@@ -252,12 +259,26 @@ class _Task:
             c.name: max(3, min(plan.rounds, int(per_round * plan.rounds / self.one_call[c.name]) or 3))
             for c in contenders
         }
-        self._keep("rotating", measure.interleaved(contenders, calls, rounds))
         hot_rounds = {name: min(count, plan.hot_rounds) for name, count in rounds.items()}
-        self._keep("hot", measure.interleaved(contenders, calls, hot_rounds, hot=True))
+        phases: dict[str, Callable[[], dict[str, list[float]]]] = {
+            "rotating": lambda: measure.interleaved(contenders, calls, rounds),
+            "hot": lambda: measure.interleaved(contenders, calls, hot_rounds, hot=True),
+        }
         if paused:
             for name, pause in PAUSES.items():
-                self._keep(name, measure.after_pauses(contenders, pause, rounds))
+                phases[name] = partial(lambda pause: measure.after_pauses(contenders, pause, rounds), pause)
+        for mode, phase in phases.items():
+            while contenders:
+                try:
+                    self._keep(mode, phase())
+                    break
+                except _ContenderError as failed:
+                    record = records[failed.name]
+                    for kept in phases:
+                        record.pop(kept, None)
+                    record["error"] = failed.text
+                    self.reporter.say(f"{self.task.case.name} {self.task.size}: {failed.name}: {failed.text}")
+                    contenders = [c for c in contenders if c.name != failed.name]
         for contender in contenders:
             if contender.device_seconds is not None:
                 busy = contender.device_seconds(lambda c=contender: c.call(0))
@@ -269,8 +290,23 @@ class _Task:
             self.entry["contenders"][name][mode] = [_rounded(value) for value in values]
 
 
+class _ContenderError(Exception):
+    """A contender has raised; which one, and what."""
+
+    def __init__(self, name: str, error: Exception) -> None:
+        super().__init__(name)
+        self.name = name
+        self.text = f"{type(error).__name__}: {error}".splitlines()[0]
+
+
 def _contender(library: Library, works: Sequence[Callable[[], Any]]) -> Contender:
-    return Contender(library.name, lambda i: works[i](), library.finish, len(works), library.device_seconds)
+    def call(index: int) -> Any:
+        try:
+            return works[index]()
+        except Exception as error:
+            raise _ContenderError(library.name, error) from error
+
+    return Contender(library.name, call, library.finish, len(works), library.device_seconds)
 
 
 def _same(actual: Any, expected: Any) -> bool:
