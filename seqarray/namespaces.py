@@ -10,6 +10,7 @@ import importlib
 import sys
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
+from functools import lru_cache
 from types import ModuleType
 from typing import Any
 
@@ -66,6 +67,7 @@ def refuse_sparse(array: Array, namespace: Any) -> None:
         raise TypeError(f"{form} is not supported; pass a dense tensor")
 
 
+@lru_cache(maxsize=64)
 def library_of(namespace: Any) -> str:
     """The short name of a namespace's library: "numpy", "cupy", "torch", "jax", "dask", "array_api_strict", ..."""
     name: str = getattr(namespace, "__name__", type(namespace).__name__)

@@ -153,10 +153,9 @@ class HostPool:
 def _default_limit() -> int:
     given = os.environ.get("SEQARRAY_HOST_POOL_LIMIT")
     if given is not None:
-        try:
-            return max(0, int(given))
-        except ValueError:
-            raise ValueError(f"SEQARRAY_HOST_POOL_LIMIT is {given!r}; expected a number of bytes") from None
+        if not (given.isascii() and given.isdigit()):
+            raise ValueError(f"SEQARRAY_HOST_POOL_LIMIT is {given!r}; expected a number of bytes")
+        return int(given)
     try:
         memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (AttributeError, ValueError, OSError):

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import sys
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -90,7 +91,7 @@ def _quota() -> float:
 def _default_threads() -> int:
     given = os.environ.get("SEQARRAY_NUM_THREADS")
     if given is not None:
-        if not given.isdigit() or int(given) < 1:
+        if not (given.isascii() and given.isdigit() and int(given) > 0):
             raise ValueError(f"SEQARRAY_NUM_THREADS is {given!r}; expected a number of threads")
         return int(given)
     return max(1, min(len(_allowed), int(_quota() + 0.5) if _quota() < MOST_THREADS else MOST_THREADS, MOST_THREADS))
@@ -199,7 +200,8 @@ def _attempt(job: Job, errors: list[BaseException]) -> None:
 
 def _workers_for(count: int) -> list[_Worker]:
     """Workers, as many as wanted or as the system gives."""
-    if len(_workers) < count:
+    # A thread that is started while the interpreter goes down never runs, and its starter would wait for it.
+    if len(_workers) < count and not sys.is_finalizing():
         with _starting, suppress(RuntimeError):  # no thread can be started while the interpreter shuts down
             while len(_workers) < count:
                 _workers.append(_Worker())

@@ -1,0 +1,646 @@
+"""Threads that share the copies of large NumPy arrays: how many, what they run, and that nothing gets lost."""
+
+import os
+import subprocess
+import sys
+import threading
+import time
+import weakref
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import seqarray as sa
+from seqarray.copying import hostthreads
+
+#: Seconds after which a test fails instead of waiting for ever.
+PATIENCE = 30
+
+needs_affinity = pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="this system cannot place threads")
+needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
+
+
+def run_python(script: str, **environment: str) -> "subprocess.CompletedProcess[str]":
+    """Run a script in a fresh interpreter with no settings of ours but these."""
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith("SEQARRAY_")}
+    return subprocess.run(
+        [sys.executable, "-c", script],
+        env=inherited | environment,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        check=False,
+    )
+
+
+def output_of(script: str, **environment: str) -> str:
+    """What a script prints that ends well and complains about nothing."""
+    done = run_python(script, **environment)
+    assert (done.returncode, done.stderr) == (0, "")
+    return done.stdout.strip()
+
+
+@pytest.fixture
+def workers(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """The workers, none at first."""
+    started: list[Any] = []
+    monkeypatch.setattr(hostthreads, "_workers", started)
+    return started
+
+
+@pytest.fixture
+def threads_before() -> Iterator[int]:
+    """The number of threads, which is set again after the test."""
+    before = sa.get_num_threads()
+    yield before
+    sa.set_num_threads(before)
+
+
+def wait_for(event: threading.Event) -> None:
+    assert event.wait(PATIENCE)
+
+
+def meet(barrier: threading.Barrier) -> int:
+    """Wait for the jobs in all other threads; the thread in which that was."""
+    barrier.wait(PATIENCE)
+    return threading.get_ident()
+
+
+def threads_of(count: int) -> list[int]:
+    """Have as many jobs run at the same time; the threads that they ran in."""
+    barrier, threads = threading.Barrier(count), [0] * count
+
+    def job(index: int) -> None:
+        threads[index] = meet(barrier)
+
+    hostthreads.share([partial(job, index) for index in range(count)])
+    return threads
+
+
+@pytest.fixture
+def keep_busy() -> Iterator[Callable[[int], None]]:
+    """Makes the first workers busy until the test ends."""
+    release, callers = threading.Event(), []
+
+    def keep_busy(count: int) -> None:
+        begun = threading.Barrier(count + 1)
+
+        def job() -> None:
+            meet(begun)
+            wait_for(release)
+
+        caller = threading.Thread(target=hostthreads.share, args=([begun_by_caller(begun)] + [job] * count,))
+        caller.start()
+        callers.append(caller)
+        # The job of this caller has ended, so all others have begun.
+        wait_for(idle)
+
+    idle = threading.Event()
+
+    def begun_by_caller(begun: threading.Barrier) -> Callable[[], None]:
+        def job() -> None:
+            meet(begun)
+            idle.set()
+
+        return job
+
+    yield keep_busy
+    release.set()
+    for caller in callers:
+        caller.join(PATIENCE)
+        assert not caller.is_alive()
+
+
+# How many threads.
+
+
+@pytest.mark.parametrize(
+    ("processors", "quota", "expected"),
+    [
+        (1, float("inf"), 1),
+        (2, float("inf"), 2),
+        (3, float("inf"), 3),
+        (64, float("inf"), 4),
+        (64, 2.0, 2),
+        (64, 1.0, 1),
+        (64, 0.1, 1),
+        (64, 100.0, 4),
+        (2, 3.0, 2),
+    ],
+)
+def test_the_default_respects_affinity_quota_and_memory(monkeypatch, processors, quota, expected):
+    monkeypatch.delenv("SEQARRAY_NUM_THREADS", raising=False)
+    monkeypatch.setattr(hostthreads, "_allowed", set(range(10, 10 + processors)))
+    monkeypatch.setattr(hostthreads, "_quota", lambda: quota)
+    assert hostthreads._default_threads() == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("max 100000\n", float("inf")),
+        ("200000 100000\n", 2.0),
+        ("50000 100000\n", 0.5),
+        ("unreadable", float("inf")),
+        (None, float("inf")),
+    ],
+)
+def test_the_quota_is_that_of_the_control_group(monkeypatch, text, expected):
+    def read(path: Path, *_: Any, **__: Any) -> str:
+        assert path == Path("/sys/fs/cgroup/cpu.max")
+        if text is None:
+            raise FileNotFoundError(path)
+        return text
+
+    monkeypatch.setattr(Path, "read_text", read)
+    assert hostthreads._quota() == expected
+
+
+@needs_affinity
+def test_a_process_on_one_processor_uses_one_thread():
+    script = """
+import os
+os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+import seqarray as sa
+print(sa.get_num_threads())
+"""
+    assert output_of(script) == "1"
+
+
+@pytest.mark.parametrize("count", [1, 3, 17])
+def test_the_environment_sets_the_number(count):
+    # More than the processors and more than the default would ever be: it is what the user said.
+    script = "import seqarray as sa; print(sa.get_num_threads())"
+    assert output_of(script, SEQARRAY_NUM_THREADS=str(count)) == str(count)
+
+
+@pytest.mark.parametrize("value", ["0", "-1", "two", "1.5", "²"])
+def test_a_number_in_the_environment_that_is_none_is_refused(value):
+    done = run_python("import seqarray", SEQARRAY_NUM_THREADS=value)
+    assert done.returncode == 1
+    last = done.stderr.splitlines()[-1]
+    assert last.startswith("ValueError: SEQARRAY_NUM_THREADS is ")
+    assert repr(value) in last
+    assert "expected a number of threads" in last
+
+
+def test_the_number_can_be_set(threads_before):
+    for count in (1, 2, 100):
+        sa.set_num_threads(count)
+        assert sa.get_num_threads() == count
+        assert hostthreads.usable_threads() == count
+
+
+@pytest.mark.parametrize(
+    ("count", "error"),
+    [(0, ValueError), (-1, ValueError), (1.0, TypeError), ("2", TypeError), (None, TypeError), (True, TypeError)],
+    ids=repr,
+)
+def test_a_number_that_is_none_is_refused(threads_before, count, error):
+    with pytest.raises(error, match=r"^set_num_threads: n is "):
+        sa.set_num_threads(count)
+    assert sa.get_num_threads() == threads_before
+
+
+@pytest.mark.parametrize("name", ["Dask-Default-Threads-1-2", "ThreadPoolExecutor-0_0"])
+def test_in_a_thread_of_a_pool_one_thread_is_used(threads_before, name):
+    sa.set_num_threads(3)
+    seen = []
+    thread = threading.Thread(target=lambda: seen.append(hostthreads.usable_threads()), name=name)
+    thread.start()
+    thread.join(PATIENCE)
+    assert seen == [1]
+    assert hostthreads.usable_threads() == 3
+
+
+def test_pools_name_their_threads_so(threads_before):
+    sa.set_num_threads(3)
+    with ThreadPoolExecutor(1) as pool:
+        assert pool.submit(hostthreads.usable_threads).result(PATIENCE) == 1
+
+
+def test_dask_names_its_threads_so(threads_before):
+    dask = pytest.importorskip("dask")
+    sa.set_num_threads(3)
+    usable = dask.delayed(hostthreads.usable_threads)
+    assert dask.compute(*(usable() for _ in range(4)), scheduler="threads", num_workers=2) == (1, 1, 1, 1)
+
+
+def test_an_ordinary_thread_may_use_all(threads_before):
+    sa.set_num_threads(3)
+    seen = []
+    thread = threading.Thread(target=lambda: seen.append(hostthreads.usable_threads()))
+    thread.start()
+    thread.join(PATIENCE)
+    assert seen == [3]
+
+
+# Sharing.
+
+
+def refuse_to_start(thread: threading.Thread) -> None:
+    raise RuntimeError("can't start new thread")
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 8])
+def test_every_job_runs_once(workers, count):
+    ran: list[int] = []
+    for _ in range(20):
+        hostthreads.share([partial(ran.append, index) for index in range(count)])
+    assert sorted(ran) == sorted(list(range(count)) * 20)
+
+
+def test_one_job_needs_no_worker(workers):
+    ran: list[int] = []
+    hostthreads.share([lambda: ran.append(threading.get_ident())])
+    assert ran == [threading.get_ident()]
+    assert workers == []
+
+
+@pytest.mark.parametrize("count", [2, 3, 5])
+def test_jobs_run_at_the_same_time_in_threads_of_their_own(workers, count):
+    threads = threads_of(count)
+    assert threads[0] == threading.get_ident()
+    assert len(set(threads)) == count
+    assert set(threads[1:]) == {worker.thread.ident for worker in workers}
+
+
+def test_workers_are_used_again(workers):
+    first, second = set(threads_of(3)), set(threads_of(3))
+    assert first == second
+    assert len(workers) == 2
+
+
+@pytest.mark.parametrize("count", [2, 3])
+def test_the_caller_runs_what_no_worker_has_begun(workers, keep_busy, count):
+    keep_busy(count - 1)
+    ran: list[int] = []
+    hostthreads.share([lambda: ran.append(threading.get_ident())] * count)
+    assert ran == [threading.get_ident()] * count
+
+
+def test_a_worker_lets_go_of_a_job_that_the_caller_has_run(workers):
+    release, begun = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        begun.set()
+        wait_for(release)
+
+    holder = threading.Thread(target=hostthreads.share, args=([partial(wait_for, begun), hold],))
+    holder.start()
+    wait_for(begun)
+    ran: list[str] = []
+    hostthreads.share([partial(ran.append, "first"), partial(ran.append, "second")])
+    release.set()
+    holder.join(PATIENCE)
+    # The worker finds the job gone, does not run it again, and takes the next one.
+    assert len(set(threads_of(2))) == 2
+    assert ran == ["first", "second"]
+
+
+def test_jobs_are_not_kept(workers):
+    class Job:
+        def __call__(self) -> None:
+            meet(barrier)
+
+    barrier = threading.Barrier(2)
+    jobs = [Job(), Job()]
+    alive = weakref.WeakSet(jobs)
+    hostthreads.share(jobs)
+    jobs.clear()
+    # A worker reports before it lets go; after another job it has.
+    threads_of(2)
+    assert len(alive) == 0
+
+
+def test_more_jobs_than_workers_run_in_the_caller(workers, monkeypatch):
+    start = threading.Thread.start
+
+    def start_two(thread: threading.Thread) -> None:
+        if len(workers) == 2:
+            raise RuntimeError("can't start new thread")
+        start(thread)
+
+    monkeypatch.setattr(threading.Thread, "start", start_two)
+    barrier, ran = threading.Barrier(3), []
+
+    def met(index: int) -> None:
+        ran.append((index, meet(barrier)))
+
+    def alone(index: int) -> None:
+        ran.append((index, threading.get_ident()))
+
+    hostthreads.share([*(partial(met, index) for index in range(3)), *(partial(alone, index) for index in range(3, 8))])
+    threads = dict(ran)
+    assert sorted(index for index, _ in ran) == list(range(8))
+    assert {threads[index] for index in (0, *range(3, 8))} == {threading.get_ident()}
+    assert len(set(threads.values())) == 3
+
+
+def test_where_no_thread_can_be_started_the_caller_runs_all(workers, monkeypatch):
+    monkeypatch.setattr(threading.Thread, "start", refuse_to_start)
+    ran: list[int] = []
+    hostthreads.share([lambda: ran.append(threading.get_ident())] * 4)
+    assert ran == [threading.get_ident()] * 4
+    assert workers == []
+
+
+def test_workers_start_once_there_are_threads_again(workers, monkeypatch):
+    with monkeypatch.context() as patched:
+        patched.setattr(threading.Thread, "start", refuse_to_start)
+        hostthreads.share([int, int])
+    assert len(set(threads_of(2))) == 2
+
+
+def test_many_callers_at_once(workers):
+    ran: list[tuple[int, int, int]] = []
+
+    def call(caller: int) -> None:
+        for turn in range(40):
+            hostthreads.share([partial(ran.append, (caller, turn, index)) for index in range(3)])
+
+    callers = [threading.Thread(target=call, args=(caller,)) for caller in range(12)]
+    for caller in callers:
+        caller.start()
+    for caller in callers:
+        caller.join(PATIENCE)
+        assert not caller.is_alive()
+    assert sorted(ran) == [(caller, turn, index) for caller in range(12) for turn in range(40) for index in range(3)]
+    assert len(workers) == 2
+
+
+def test_a_call_returns_after_its_own_jobs_have_ended(workers):
+    failures: list[str] = []
+
+    def call() -> None:
+        for _ in range(40):
+            ended: list[int] = []
+            hostthreads.share([partial(ended.append, index) for index in range(3)])
+            if sorted(ended) != [0, 1, 2]:
+                failures.append(f"{ended} had ended")
+
+    callers = [threading.Thread(target=call) for _ in range(8)]
+    for caller in callers:
+        caller.start()
+    for caller in callers:
+        caller.join(PATIENCE)
+        assert not caller.is_alive()
+    assert failures == []
+
+
+def test_a_job_may_share_jobs_of_its_own(workers):
+    ran: list[int] = []
+
+    def nested() -> None:
+        hostthreads.share([partial(ran.append, index) for index in range(3)])
+
+    hostthreads.share([nested, nested])
+    assert sorted(ran) == [0, 0, 1, 1, 2, 2]
+
+
+# Exceptions.
+
+
+class Failure(BaseException):
+    """Not an Exception: whatever is raised has to reach the caller."""
+
+
+def fail(*_: Any) -> None:
+    raise Failure
+
+
+@pytest.mark.parametrize("failing", [0, 1, 2])
+def test_an_exception_reaches_the_caller_after_all_jobs_have_ended(workers, failing):
+    barrier, ended = threading.Barrier(3), []
+
+    def job(index: int) -> None:
+        meet(barrier)
+        if index == failing:
+            raise Failure
+        time.sleep(0.02)
+        ended.append(index)
+
+    with pytest.raises(Failure):
+        hostthreads.share([partial(job, index) for index in range(3)])
+    assert sorted(ended) == [index for index in range(3) if index != failing]
+
+
+@pytest.mark.parametrize("failing", [0, 1])
+def test_an_exception_in_a_job_that_the_caller_claims_reaches_it(workers, keep_busy, failing):
+    keep_busy(1)
+    ran: list[int] = []
+    jobs: list[Any] = [partial(ran.append, 0), partial(ran.append, 1)]
+    jobs[failing] = fail
+    with pytest.raises(Failure):
+        hostthreads.share(jobs)
+    assert ran == [1 - failing]
+
+
+def test_an_exception_in_a_job_without_a_worker_reaches_the_caller(workers, monkeypatch):
+    monkeypatch.setattr(threading.Thread, "start", refuse_to_start)
+    ran: list[int] = []
+    with pytest.raises(Failure):
+        hostthreads.share([partial(ran.append, 0), fail, partial(ran.append, 2)])
+    assert ran == [0, 2]
+
+
+def test_of_many_exceptions_one_is_raised(workers):
+    barrier = threading.Barrier(3)
+
+    def job() -> None:
+        meet(barrier)
+        raise Failure
+
+    with pytest.raises(Failure):
+        hostthreads.share([job] * 3)
+
+
+def test_workers_survive_exceptions(workers):
+    before = threads_of(3)
+    barrier = threading.Barrier(3)
+
+    def job() -> None:
+        meet(barrier)
+        raise Failure
+
+    for _ in range(5):
+        with pytest.raises(Failure):
+            hostthreads.share([job] * 3)
+    assert set(threads_of(3)) == set(before)
+    assert len(workers) == 2
+
+
+# Where threads run.
+
+
+@needs_affinity
+def test_the_affinity_of_the_caller_never_changes(workers):
+    allowed = os.sched_getaffinity(0)
+    seen = []
+
+    def call() -> None:
+        for processor in sorted(allowed):
+            # Wherever the caller runs, workers are sent elsewhere.
+            os.sched_setaffinity(0, {processor})
+            hostthreads.share([int, int, int])
+            seen.append(os.sched_getaffinity(0) == {processor})
+
+    caller = threading.Thread(target=call)
+    caller.start()
+    caller.join(PATIENCE)
+    assert seen == [True] * len(allowed)
+    hostthreads.share([int, int])
+    assert os.sched_getaffinity(0) == allowed
+
+
+@needs_affinity
+def test_workers_stay_on_processors_of_this_process(workers):
+    threads_of(3)
+    for worker in workers:
+        assert os.sched_getaffinity(worker.thread.native_id) <= os.sched_getaffinity(0)
+
+
+@needs_affinity
+def test_a_system_that_refuses_to_place_threads_shares_all_the_same(workers, monkeypatch):
+    def refuse(*_: Any) -> None:
+        raise PermissionError
+
+    monkeypatch.setattr(os, "sched_setaffinity", refuse)
+    assert len(set(threads_of(3))) == 3
+
+
+def test_a_system_that_cannot_place_threads_shares_all_the_same(workers, monkeypatch):
+    for name in ("sched_setaffinity", "sched_getaffinity"):
+        monkeypatch.delattr(os, name, raising=False)
+    monkeypatch.setattr(os, "cpu_count", lambda: 3)
+    monkeypatch.delenv("SEQARRAY_NUM_THREADS", raising=False)
+    monkeypatch.setattr(hostthreads, "_quota", lambda: float("inf"))
+    monkeypatch.setattr(hostthreads, "_allowed", hostthreads._allowed_processors())
+    monkeypatch.setattr(hostthreads, "_current_processor", hostthreads._current_processor_function())
+    assert hostthreads._default_threads() == 3
+    assert len(set(threads_of(3))) == 3
+
+
+def test_a_system_that_does_not_know_its_processors_uses_one_thread(monkeypatch):
+    monkeypatch.delattr(os, "sched_getaffinity", raising=False)
+    monkeypatch.setattr(os, "cpu_count", lambda: None)
+    assert len(hostthreads._allowed_processors()) == 1
+
+
+# The life of the process.
+
+LARGE = """
+import os, sys, threading
+import numpy as np
+import seqarray as sa
+sa.set_num_threads(3)
+arrays = [np.full((1 << 20,), i, np.float32) for i in range(3)]
+expected = np.concatenate(arrays)
+def joins():
+    return np.array_equal(sa.concat_from_sequence(arrays, axis=0), expected)
+"""
+
+
+@needs_fork
+@pytest.mark.parametrize("began", [True, False], ids=["after use", "before use"])
+def test_a_forked_child_works_and_so_does_its_parent(began):
+    script = f"""{LARGE}
+import warnings
+from seqarray.copying import hostthreads
+warnings.simplefilter("ignore", DeprecationWarning)  # newer versions warn about fork in a process with threads
+if {began}:
+    assert joins()
+child = os.fork()
+if not child:
+    right = hostthreads.usable_threads() == 1 and hostthreads.usable_threads() == 3
+    right = right and joins() and joins() and len(hostthreads._workers) == 2
+    grandchild = os.fork()
+    if not grandchild:
+        os._exit(0 if hostthreads.usable_threads() == 1 and joins() and joins() else 1)
+    right = right and os.waitpid(grandchild, 0)[1] == 0 and joins()
+    os._exit(0 if right else 1)
+assert hostthreads.usable_threads() == 3
+assert joins()
+print(os.waitpid(child, 0)[1], joins())
+"""
+    assert output_of(script) == "0 True"
+
+
+@needs_fork
+def test_a_child_forked_while_other_threads_share_works():
+    script = f"""{LARGE}
+import warnings
+warnings.simplefilter("ignore", DeprecationWarning)
+assert joins()  # what is imported on first use, is: a child cannot take an import lock that another thread held
+stop = threading.Event()
+def keep_joining():
+    while not stop.is_set():
+        assert joins()
+callers = [threading.Thread(target=keep_joining) for _ in range(2)]
+for caller in callers:
+    caller.start()
+for _ in range(5):
+    child = os.fork()
+    if not child:
+        os._exit(0 if joins() and joins() else 1)
+    assert os.waitpid(child, 0)[1] == 0
+stop.set()
+for caller in callers:
+    caller.join()
+print("right")
+"""
+    assert output_of(script) == "right"
+
+
+ENDINGS = {
+    "with idle workers": "joins()",
+    "without workers": "",
+    "in the middle of a call": """
+from seqarray.copying import hostthreads
+begun = threading.Event()
+def job():
+    begun.set()
+    threading.Event().wait()
+threading.Thread(target=hostthreads.share, args=([job, job, job],), daemon=True).start()
+begun.wait()
+""",
+    "in the middle of copying": """
+def keep_joining():
+    while True:
+        joins()
+for _ in range(3):
+    threading.Thread(target=keep_joining, daemon=True).start()
+joins()
+""",
+}
+
+CALLS_AT_EXIT = {
+    "in an exit handler": """
+import atexit
+atexit.register(lambda: print("at exit:", joins()))
+""",
+    "in a finalizer": """
+class Last:
+    def __del__(self, joins=joins, print=print):
+        print("at exit:", joins())
+last = Last()
+last.itself = last
+""",
+}
+
+
+@pytest.mark.parametrize("ending", ENDINGS.values(), ids=ENDINGS)
+def test_the_interpreter_exits(ending):
+    assert output_of(f"{LARGE}{ending}\nprint('end')") == "end"
+
+
+@pytest.mark.parametrize("call", CALLS_AT_EXIT.values(), ids=CALLS_AT_EXIT)
+@pytest.mark.parametrize("began", [True, False], ids=["after use", "before use"])
+def test_a_call_while_the_interpreter_exits_works(call, began):
+    # Before use no worker has been started; a small call has imported what the interpreter no longer imports.
+    use = "joins()" if began else "sa.concat_from_sequence(sa.ArraySequence([arrays[0][:1]]), axis=0)"
+    assert output_of(f"{LARGE}{use}\n{call}\nprint('end')").splitlines() == ["end", "at exit: True"]
