@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Protocol
 
+import numpy as np
+
 from seqarray.arguments import Column
 from seqarray.blocks import Blocks, Cut, Run
 from seqarray.copying import host, standard
@@ -49,6 +51,8 @@ class Engine(Protocol):
 
 __all__ = ["ENGINES", "Engine", "engine_for", "get_num_threads", "host_pool", "join_list", "set_num_threads"]
 
+_LISTS = (list, tuple)
+
 #: The engine for each array library that has one.
 ENGINES: dict[str, Any] = {"numpy": host}
 
@@ -65,5 +69,6 @@ def engine_for(kind: Kind, operator: str) -> Engine:
 
 def join_list(arrays: Sequence[Any], axis: int, stack: int) -> Array | None:
     """Join a list of small arrays without a look at more than is needed; None leaves it to the general case."""
-    engine = ENGINES.get("numpy")
-    return None if engine is None else engine.join_list(arrays, axis, stack)
+    if type(arrays) not in _LISTS or not arrays or type(arrays[0]) is not np.ndarray or "numpy" not in ENGINES:
+        return None
+    return host.join_list(arrays, axis, stack)

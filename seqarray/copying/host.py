@@ -116,9 +116,9 @@ def join_list(arrays: Sequence[Any], axis: int, stack: int) -> NumPyArray | None
     count = len(arrays)
     first = arrays[0]
     if count <= 32:
-        nbytes = 0
+        nbytes, ndarray = 0, np.ndarray
         for array in arrays:
-            if type(array) is not np.ndarray:
+            if type(array) is not ndarray:
                 return None
             nbytes += array.nbytes
     else:
@@ -126,7 +126,7 @@ def join_list(arrays: Sequence[Any], axis: int, stack: int) -> NumPyArray | None
             return None
         nbytes = _bytes_of(arrays)
     dtype = first.dtype
-    if _is_large(nbytes, count) or dtype.kind not in _NUMBERS or not dtype.isnative:
+    if dtype.kind not in _NUMBERS or not dtype.isnative or (nbytes >= THREADS_FROM and _is_large(nbytes, count)):
         return None
     # With casting="no" NumPy compares the dtypes on the way.
     if not stack:
@@ -312,9 +312,9 @@ def rejoin(run: Run, kind: Kind) -> NumPyArray | None:
     target = hostpool.empty((*before, length, *after), kind.dtype)
     if target.size:
         width = target.size // (rows * count)
-        source = run.base[starts[0] * step : stops[-1] * step].reshape(count, rows, width).swapaxes(0, 1)
+        source = run.base[starts[0] * step : stops[-1] * step].reshape(count, rows, width)
         threads = _threads_for(target.nbytes, count, target.dtype)
-        _copy_rows(target.reshape(rows, count, width).swapaxes(0, 1), source.swapaxes(0, 1), rows, threads)
+        _copy_rows(target.reshape(rows, count, width).swapaxes(0, 1), source, rows, threads)
     return target
 
 

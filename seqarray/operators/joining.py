@@ -66,7 +66,10 @@ def concat_from_sequence(
     if copy is True and out is None and type(axis) is int and type(new_axis) is int and 0 <= new_axis <= 1:
         # What is wrong with the arguments shows here, and is explained below.
         try:
-            joined = _joined_small(sequence, axis, new_axis)
+            if type(sequence) is ArraySequence:
+                joined = _joined_small(sequence, axis, new_axis)
+            else:
+                joined = join_list(sequence, axis, new_axis)
         except (TypeError, ValueError, OverflowError):
             joined = None
         if joined is not None:
@@ -114,18 +117,17 @@ def concat_from_sequence(
         raise ValueError(f"concat_from_sequence: {error}") from error
 
 
-def _joined_small(sequence: Any, axis: int, new_axis: int) -> Array | None:
+def _joined_small(sequence: ArraySequence[Any], axis: int, new_axis: int) -> Array | None:
     """The elements joined by one plain call, if they are so few bytes that nothing else pays."""
-    if type(sequence) is ArraySequence:
-        facts, blocks = sequence._facts, sequence._blocks
-        if facts is None and blocks:
-            engine = engine_for(sequence._kind, "concat_from_sequence")
-            facts = sequence._facts = engine.learn(blocks, sequence._kind)
-        if facts is not None and facts.small:
-            return sequence._kind.engine.join_small(_blocks.to_arrays(blocks), axis, new_axis, facts)
-    elif type(sequence) in (list, tuple) and sequence and type(sequence[0]) is np.ndarray:
-        return join_list(sequence, axis, new_axis)
-    return None
+    facts, blocks = sequence._facts, sequence._blocks
+    if facts is None:
+        if not blocks:
+            return None
+        engine = engine_for(sequence._kind, "concat_from_sequence")
+        facts = sequence._facts = engine.learn(blocks, sequence._kind)
+    if not facts.small:
+        return None
+    return sequence._kind.engine.join_small(_blocks.to_arrays(blocks), axis, new_axis, facts)
 
 
 def _as_view(block: Block, axis: Any, stack: bool) -> tuple[Array, Array | None]:
