@@ -79,6 +79,8 @@ def join_small(arrays: Sequence[NumPyArray], axis: int, stack: int, facts: Facts
                 return streamed.reshape((len(arrays),) + shape)
         # np.stack makes a view of every input.  Joined along an axis that is there, they only lack one in the shape.
         joined = np.concatenate(arrays, axis)
+        if joined.ndim != len(shape) or joined.shape[axis] != len(arrays) * shape[axis]:
+            raise ValueError("an element has been reshaped")
         if axis == 0 and facts.result_shape is None:
             _note_result(joined, arrays, facts)
         return joined.reshape(shape[:axis] + (len(arrays),) + shape[axis:])
@@ -188,11 +190,16 @@ def join(
         joined = _concatenate(arrays, axis, kind)
         return joined if stacked_shape is None else joined.reshape(stacked_shape)
 
+    before, after = arrays[0].shape[:axis], arrays[0].shape[axis + 1 :]
+    for array in arrays:
+        if (
+            array.ndim != len(before) + 1 + len(after)
+            or array.shape[:axis] != before
+            or array.shape[axis + 1 :] != after
+        ):
+            raise ValueError("shapes differ")
     sizes = [array.shape[axis] for array in arrays]
-    shape = arrays[0].shape
-    shape = (*shape[:axis], sum(sizes), *shape[axis + 1 :])
-    if any((*array.shape[:axis], shape[axis], *array.shape[axis + 1 :]) != shape for array in arrays):
-        raise ValueError("shapes differ")
+    shape = (*before, sum(sizes), *after)
     if out is None:
         target = hostpool.empty(shape, kind.dtype)
     else:

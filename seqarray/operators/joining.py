@@ -70,7 +70,7 @@ def concat_from_sequence(
                 joined = _joined_small(sequence, axis, new_axis)
             else:
                 joined = join_list(sequence, axis, new_axis)
-        except (TypeError, ValueError, OverflowError):
+        except (TypeError, ValueError, IndexError, OverflowError):
             joined = None
         if joined is not None:
             return joined
