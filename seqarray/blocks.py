@@ -217,6 +217,22 @@ def to_arrays(blocks: Blocks) -> Sequence[Array]:
     return list(chain.from_iterable(blocks))
 
 
+def to_pieces(blocks: Blocks, axis: int) -> Sequence[Array]:
+    """Arrays that, joined along an axis, give what all elements give: neighbours that one split made are one piece."""
+    if all(isinstance(block, tuple) for block in blocks):
+        return to_arrays(blocks)
+    pieces: list[Array] = []
+    for block in blocks:
+        part = None
+        if isinstance(block, Run) and block.cut.axis == axis and not block.cut.dropped:
+            part = block.rejoined()
+        if part is None:
+            pieces.extend(block)
+        else:
+            pieces.append(part)
+    return pieces
+
+
 def shapes_of(blocks: Blocks) -> list[Shape]:
     """The shapes of all elements; no view is made."""
     shapes: list[Shape] = []

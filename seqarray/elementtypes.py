@@ -201,7 +201,7 @@ class Kind:
     device : device or None
         Where the elements live; None while unknown.
     array_type : type or None
-        For NumPy the class of the first element: an array of just this class is known to agree in library and device.
+        `numpy.ndarray` if every element is exactly one: another is known to agree in library and device.
     exact : bool
         Whether every element has exactly `dtype`, not just the same element type.
     """
@@ -268,7 +268,7 @@ def _new_kind(array: Array) -> Kind:
         namespace=namespace,
         dtype=dtype,
         device=device_of(array),
-        array_type=type(array) if library_of(namespace) == "numpy" else None,
+        array_type=np.ndarray if type(array) is np.ndarray else None,
         exact=bool(dtype == array.dtype),
     )
 
@@ -311,23 +311,28 @@ def admit(kind: Kind, array: Array, *, operator: str, label: str) -> Kind:
         )
     if kind.namespace is None or kind.dtype is None:
         return kind_of(array)
-    if array.dtype == kind.dtype:
+    array_type = kind.array_type if type(array) is kind.array_type else None
+    exact = kind.exact and bool(array.dtype == kind.dtype)
+    dtype = kind.dtype if exact else common_dtype(kind.dtype, array.dtype)
+    if array_type is kind.array_type and exact is kind.exact and dtype == kind.dtype:
         return kind
-    dtype = common_dtype(kind.dtype, array.dtype)
-    return kind if not kind.exact and dtype == kind.dtype else _with_dtype(kind, dtype, exact=False)
+    return _changed(kind, dtype=dtype, exact=exact, array_type=array_type)
 
 
 def settled(kind: Kind) -> Kind:
-    """The kind of copies: every one of them has exactly the common dtype."""
-    return kind if kind.exact else _with_dtype(kind, kind.dtype, exact=True)
+    """The kind of copies: every one of them has exactly the common dtype, and is no instance of a subclass."""
+    array_type = np.ndarray if kind.library == "numpy" else None
+    if kind.exact and kind.array_type is array_type:
+        return kind
+    return _changed(kind, dtype=kind.dtype, exact=True, array_type=array_type)
 
 
-def _with_dtype(kind: Kind, dtype: Any, *, exact: bool) -> Kind:
+def _changed(kind: Kind, *, dtype: Any, exact: bool, array_type: type | None) -> Kind:
     return Kind(
         kind.element_type,
         namespace=kind.namespace,
         dtype=dtype,
         device=kind.device,
-        array_type=kind.array_type,
+        array_type=array_type,
         exact=exact,
     )

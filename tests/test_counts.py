@@ -524,3 +524,12 @@ def test_long_sequences_are_kept_in_full_blocks():
         sequence = sa.sequence_insert(sequence, element)
     assert [len(block) for block in sequence._blocks] == [blocks.BLOCK_LENGTH] * 3 + [1_000 - 3 * blocks.BLOCK_LENGTH]
     assert_sequences_equal(sequence, elements)
+
+
+def test_neighbours_of_one_split_are_joined_as_one_piece(chunks):
+    longer = sa.sequence_insert(chunks, np.asarray([-1]), MANY // 2)
+    CountedViews.made = 0
+    joined = sa.concat_from_sequence(longer, axis=0)
+    # Two parts of the split; and the join finds out which class its result is of.
+    assert CountedViews.made < 10
+    assert joined.tolist() == [*range(MANY), -1, *range(MANY, 2 * MANY)]

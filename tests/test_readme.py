@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import seqarray as sa
+from benchmarks import reporting
 from seqarray.elementtypes import ONNX_TYPES
 
 PROJECT = Path(__file__).parents[1]
@@ -67,3 +68,12 @@ def test_relative_links_lead_to_files(document):
     assert links
     for link in links:
         assert link.startswith("https://") or (PROJECT / link).is_file(), link
+
+
+def test_table_of_figures_is_taken_from_the_committed_result():
+    shown = rows_of_table("case")
+    (result,) = [reporting.load(path) for path in (PROJECT / "benchmarks" / "results").glob("cpu.json")]
+    measured = reporting.summary_rows(result)
+    assert set(shown) <= set(measured)
+    # The worst figures are among those shown.
+    assert set(measured[:3]) <= set(shown)

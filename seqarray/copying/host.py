@@ -176,6 +176,8 @@ def join(
     arrays: Sequence[NumPyArray], axis: int, kind: Kind, *, stack: bool, out: NumPyArray | None = None
 ) -> NumPyArray:
     """The arrays along one axis, an existing one or (with `stack`) a new one."""
+    if kind.array_type is None:
+        arrays = [np.asarray(array) for array in arrays]  # results are plain arrays, whatever the elements are
     first = arrays[0].shape
     stacked_shape: Shape | None = None
     if stack:

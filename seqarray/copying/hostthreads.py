@@ -60,7 +60,7 @@ class _Worker:
         if processor != self.avoided and processor >= 0:
             self.avoided = processor
             with suppress(OSError):
-                os.sched_setaffinity(self.thread.native_id or 0, _allowed - {processor})
+                os.sched_setaffinity(self.thread.native_id or 0, _allowed_processors() - {processor})
         sent = _Sent(job)
         self.inbox.put(sent)
         return sent
@@ -94,11 +94,13 @@ def _default_threads() -> int:
         if not (given.isascii() and given.isdigit() and int(given) > 0):
             raise ValueError(f"SEQARRAY_NUM_THREADS is {given!r}; expected a number of threads")
         return int(given)
-    return max(1, min(len(_allowed), int(_quota() + 0.5) if _quota() < MOST_THREADS else MOST_THREADS, MOST_THREADS))
+    return max(
+        1,
+        min(len(_allowed_processors()), int(_quota() + 0.5) if _quota() < MOST_THREADS else MOST_THREADS, MOST_THREADS),
+    )
 
 
 _current_processor = _current_processor_function()
-_allowed = _allowed_processors()
 _num_threads = _default_threads()
 _workers: list[_Worker] = []
 _starting = threading.Lock()

@@ -111,7 +111,8 @@ def concat_from_sequence(
         if out is not None:
             _check_out(out, kind, _joined_shape(shapes, axis, stack))
     try:
-        return engine.join(_blocks.to_arrays(blocks), axis, kind, stack=stack, out=out)
+        arrays = _blocks.to_arrays(blocks) if stack else _blocks.to_pieces(blocks, axis)
+        return engine.join(arrays, axis, kind, stack=stack, out=out)
     except ValueError as error:
         check_joinable(_blocks.shapes_of(blocks), axis, operator="concat_from_sequence", stack=stack)
         raise ValueError(f"concat_from_sequence: {error}") from error
