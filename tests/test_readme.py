@@ -57,7 +57,7 @@ def test_table_of_libraries_is_what_they_can_hold(backend):
 def test_the_named_extras_exist():
     project = (PROJECT / "pyproject.toml").read_text(encoding="utf-8")
     extras = re.findall(r'"\.\[(\w+)\]"', README)
-    assert set(extras) == {"onnx", "test", "cuda12", "cuda13"}
+    assert set(extras) == {"bench", "onnx", "test", "cuda12", "cuda13"}
     for extra in extras:
         assert re.search(rf"^{extra} = \[", project, flags=re.MULTILINE)
 
@@ -77,3 +77,6 @@ def test_table_of_figures_is_taken_from_the_committed_result():
     assert set(shown) <= set(measured)
     # The worst figures are among those shown.
     assert set(measured[:3]) <= set(shown)
+    entries = {(entry["case"], entry["size"], entry["backend"]): entry for entry in result["results"]}
+    _, ratio, _ = reporting.ratio_quartiles(entries["append", "8000 inserts", "numpy"], "onnxruntime")
+    assert f"8 000 inserts and a concat take {ratio:.2g} of the time" in README
