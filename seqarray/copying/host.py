@@ -59,34 +59,25 @@ def learn(blocks: Blocks, kind: Kind) -> Facts:
 
 def join_small(arrays: Sequence[NumPyArray], axis: int, stack: int, facts: Facts) -> NumPyArray:
     """Join arrays that are known to be few bytes; ValueError where anything about them or the axis is wrong."""
-    if not stack:
-        if facts.streams and axis == 0:
-            streamed = _streamed(arrays, facts)
-            if streamed is not None:
-                return streamed
-        joined: NumPyArray = np.concatenate(arrays, axis)
-    else:
-        shape = facts.common_shape
+    shape = facts.common_shape
+    if stack:
         if shape is None or not -len(shape) - 1 <= axis <= len(shape):
             raise ValueError("left to the general case")
         if axis < 0:
             axis += len(shape) + 1
         if axis == len(shape):
             return np.stack(arrays, axis)
-        if facts.streams and axis == 0:
-            streamed = _streamed(arrays, facts)
-            if streamed is not None:
-                return streamed.reshape((len(arrays),) + shape)
-        # np.stack makes a view of every input.  Joined along an axis that is there, they only lack one in the shape.
+    joined: NumPyArray | None = _streamed(arrays, facts) if axis == 0 and facts.streams else None
+    if joined is None:
         joined = np.concatenate(arrays, axis)
-        if joined.ndim != len(shape) or joined.shape[axis] != len(arrays) * shape[axis]:
-            raise ValueError("an element has been reshaped")
         if axis == 0 and facts.result_shape is None:
             _note_result(joined, arrays, facts)
-        return joined.reshape(shape[:axis] + (len(arrays),) + shape[axis:])
-    if axis == 0 and facts.result_shape is None:
-        _note_result(joined, arrays, facts)
-    return joined
+    if not stack or shape is None:
+        return joined
+    # np.stack makes a view of every input.  Joined along an axis that is there, they only lack one in the shape.
+    if joined.ndim != len(shape) or joined.shape[axis] != len(arrays) * shape[axis]:
+        raise ValueError("an element has been reshaped")
+    return joined.reshape(shape[:axis] + (len(arrays),) + shape[axis:])
 
 
 def _note_result(joined: NumPyArray, arrays: Sequence[NumPyArray], facts: Facts) -> None:
