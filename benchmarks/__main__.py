@@ -30,7 +30,10 @@ def main(arguments: list[str] | None = None) -> int:
     except ImportError:
         print('The benchmarks need rich and matplotlib: pip install -e ".[bench]"', file=sys.stderr)
         return 2
-    return int(options.function(options, arguments))
+    try:
+        return int(options.function(options, arguments))
+    except OSError as error:
+        raise _usage(str(error)) from None
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -50,10 +53,12 @@ def _parser() -> argparse.ArgumentParser:
         description="Measure. All contenders of a case take turns in one process; their answers are checked first.",
     )
     command.add_argument("--backends", metavar="NAMES", help="array libraries, with commas (default: all installed)")
-    command.add_argument("--peers", metavar="NAMES", help="what to time beside seqarray (default: all installed)")
-    command.add_argument("--cases", metavar="PATTERNS", default="*", help="cases, such as 'concat-*,append'")
+    command.add_argument("--peers", metavar="NAMES", help="what to time beside seqarray and the arrays' own library")
+    command.add_argument("--cases", metavar="PATTERNS", default="*", help="such as 'concat-*,append' (default: all)")
     command.add_argument("--quick", action="store_true", help="one size of each case, few rounds: under a minute")
-    command.add_argument("--json", metavar="PATH", type=Path, help="where to write the result (default: below build/)")
+    command.add_argument(
+        "--json", metavar="PATH", type=Path, help="where to write the result (default: in build/benchmarks)"
+    )
     command.set_defaults(function=_run)
 
     command = commands.add_parser("report", help="show a result again, as tables and plots")
@@ -66,7 +71,8 @@ def _parser() -> argparse.ArgumentParser:
         "compare",
         help="tell what has become slower between two results",
         description="Compare seqarray's ratio to a peer in two results. Slower means that the quartile ranges are "
-        "apart and the median moved by more than 5 %; the exit status is 1 then.",
+        "apart and the median moved by more than 5 %; the exit status is 1 then. The peer is the old result's fastest "
+        "that both have timed.",
     )
     command.add_argument("old", metavar="OLD.json", type=Path)
     command.add_argument("new", metavar="NEW.json", type=Path)
@@ -85,11 +91,17 @@ def _console() -> Any:
 def _names(given: str | None, known: dict[str, Any], what: str) -> list[str]:
     if given is None:
         return list(known)
-    names = [name.strip() for name in given.split(",") if name.strip()]
-    for name in names:
+    names = list(dict.fromkeys(name.strip() for name in given.split(",") if name.strip()))
+    for name in names or [given]:
         if name not in known:
-            raise SystemExit(f"unknown {what} {name!r}; known are {', '.join(known)}")
+            raise _usage(f"unknown {what} {name!r}; known are {', '.join(known)}")
     return names
+
+
+def _usage(message: str) -> SystemExit:
+    """An error of the one who called, for raising: its text on stderr, and exit status 2."""
+    print(message, file=sys.stderr)
+    return SystemExit(2)
 
 
 def _all_peers() -> dict[str, libraries.Library]:
@@ -129,15 +141,19 @@ def _run(options: argparse.Namespace, arguments: list[str]) -> int:
             console.print(f"peer {name} is left out: {missing}", style="dim", highlight=False, markup=False)
     for pattern in options.cases.split(","):
         if not any(fnmatch.fnmatch(case.name, pattern.strip()) for case in CASES):
-            raise SystemExit(f"no case matches {pattern.strip()!r}; python -m benchmarks list shows them")
+            raise _usage(f"no case matches {pattern.strip()!r}; python -m benchmarks list shows them")
     chosen = running.tasks(options.cases, backends, quick=options.quick)
     if not chosen:
-        console.print("Nothing is left to measure.", highlight=False)
+        console.print(
+            f"Nothing to measure: {options.cases!r} on {', '.join(backends) or 'no backend'}.", highlight=False
+        )
         return 2
     path = options.json or Path("build", "benchmarks", time.strftime("%Y%m%d-%H%M%S.json"))
-    if path.suffix == ".md" or path.is_dir():
-        raise SystemExit(f"{path} cannot be the JSON file")
+    if path.suffix == ".md" or not path.name or path.is_dir():
+        raise _usage(f"--json is {str(options.json)!r}; expected a file, beside which the tables are written as .md")
     path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("a"):  # what cannot be written shows before anything is measured
+        pass
     plan = running.QUICK if options.quick else running.Plan()
     command = ["python", "-m", "benchmarks", *arguments]
     with _Progress(console) as progress:
@@ -151,6 +167,8 @@ def _run(options: argparse.Namespace, arguments: list[str]) -> int:
         f"The report is in {path} and {path.with_suffix('.md')}", style="bold", highlight=False, soft_wrap=True
     )
     failed = [record for entry in result["results"] for record in entry["contenders"].values() if "error" in record]
+    if result["interrupted"]:
+        return 130
     return 1 if failed else 0
 
 
@@ -162,11 +180,11 @@ def _report(options: argparse.Namespace, *_: Any) -> int:
         console.print(f"wrote {options.markdown}", highlight=False)
     if options.plot:
         if options.plot.suffix not in (".png", ".svg"):
-            raise SystemExit(f"{options.plot} has to end in .png or .svg")
+            raise _usage(f"{options.plot} has to end in .png or .svg")
         try:
             plotting.save(result, options.plot)
         except ModuleNotFoundError:
-            raise SystemExit('plots need matplotlib: pip install -e ".[bench]"') from None
+            raise _usage('plots need matplotlib: pip install -e ".[bench]"') from None
         console.print(f"wrote {options.plot}", highlight=False)
     if not options.markdown and not options.plot:
         reporting.show(result, console)
@@ -179,10 +197,12 @@ def _compare(options: argparse.Namespace, *_: Any) -> int:
     console = _console()
     old, new = _load(options.old), _load(options.new)
     changes = comparing.changes(old, new)
+    for warning in comparing.warnings(old, new):
+        console.print(f"note: {warning}", style="dim", highlight=False, markup=False)
     if not changes:
         console.print("The results have no case in common that both timed against the same peer.")
         return 2
-    table = Table("case", "size", "arrays", "against", "old ratio", "new ratio", "change", "")
+    table = Table("case", "size", "arrays", "against", "old ratio", "new ratio", "change", "verdict")
     for change in sorted(changes, key=lambda change: -change.moved):
         then, now = ("{1:.3g} ({0:.3g} to {2:.3g})".format(*q) for q in (change.old, change.new))
         table.add_row(
@@ -204,10 +224,12 @@ def _load(path: Path) -> dict[str, Any]:
     except (OSError, ValueError) as error:
         result, reason = {}, str(error)
     else:
-        reason = "it has no results"
-    if not isinstance(result, dict) or "machine" not in result or "results" not in result:
-        print(f"{path} is not what run has written: {reason}", file=sys.stderr)
-        raise SystemExit(2)
+        reason = "parts of it are missing"
+    parts = {"machine", "interrupted", "results"}
+    parts_of_entry = {"case", "title", "size", "backend", "bytes", "contenders"}
+    whole = isinstance(result, dict) and parts <= result.keys()
+    if not whole or not all(parts_of_entry <= entry.keys() for entry in result["results"]):
+        raise _usage(f"{path} is not what run has written: {reason}")
     return result
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from benchmarks.reporting import OURS, best_peer, ratio_quartiles
+from benchmarks.reporting import OURS, TAKEN, best_peer, ratio_quartiles
 
 #: A median ratio has to move by more than this to count.
 THRESHOLD = 0.05
@@ -52,8 +52,30 @@ def changes(old: dict[str, Any], new: dict[str, Any]) -> list[Change]:
         peer = best_peer({"contenders": {n: r for n, r in before[key]["contenders"].items() if n in common}})
         if peer is None:
             continue
-        then, now = ratio_quartiles(before[key], peer), ratio_quartiles(entry, peer)
-        # What was called once has no spread to judge by.
-        if then and now and not any(e["contenders"][n].get("once") for e in (before[key], entry) for n in (OURS, peer)):
-            found.append(Change(*key, peer, then, now))
+        for ours in (OURS, TAKEN):
+            then, now = ratio_quartiles(before[key], peer, ours), ratio_quartiles(entry, peer, ours)
+            records = [e["contenders"].get(name, {}) for e in (before[key], entry) for name in (ours, peer)]
+            # What was called once has no spread to judge by.
+            if then and now and not any(record.get("once") for record in records):
+                name = entry["case"] + ours.removeprefix(OURS)
+                found.append(Change(name, entry["size"], entry["backend"], peer, then, now))
     return found
+
+
+def warnings(old: dict[str, Any], new: dict[str, Any]) -> list[str]:
+    """What makes two results hard to compare."""
+    then, now = old["machine"], new["machine"]
+    texts = [
+        f"{what} differs: {then.get(what)} and {now.get(what)}"
+        for what in ("cpu", "cpus", "gpu")
+        if then.get(what) != now.get(what)
+    ]
+    for name, result in (("old", old), ("new", new)):
+        if result["interrupted"]:
+            texts.append(f"the {name} run was interrupted")
+    if ("--quick" in then["command"]) != ("--quick" in now["command"]):
+        texts.append("one of the runs was quick")
+    keys = [{(e["case"], e["size"], e["backend"]) for e in result["results"]} for result in (old, new)]
+    if keys[0] != keys[1]:
+        texts.append(f"{len(keys[0] ^ keys[1])} cases are in one of the results only")
+    return texts

@@ -64,7 +64,7 @@ def _finish(axes: Any, title: str, x: str, y: str) -> None:
     axes.set_ylabel(y)
     axes.grid(True, which="major", color="0.88")
     if axes.get_legend_handles_labels()[0]:
-        axes.legend(fontsize="small")
+        axes.legend(fontsize="x-small", framealpha=0.6)
 
 
 def _bandwidth(axes: Any, entries: list[dict[str, Any]]) -> None:

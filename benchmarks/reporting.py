@@ -151,6 +151,10 @@ def notes(result: dict[str, Any]) -> list[str]:
             "GB/s: bytes of the result."
         ),
     ]
+    texts.append(
+        "seqarray: given a sequence that lives on; list: a list of arrays each time; all taken: every chunk of a split "
+        "is then asked for; recycled memory: of an earlier result, so that the first call is another matter."
+    )
     for peers in PEERS.values():
         for name, peer in peers.items():
             if peer.note and name in shown and peer.note not in texts:
