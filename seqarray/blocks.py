@@ -34,6 +34,11 @@ class Cut(NamedTuple):
     #: The base is 1-D and the chunks, each row-major, follow one another in it.  Otherwise the base has `shape`.
     packed: bool = False
 
+    @property
+    def step(self) -> int:
+        """Items of a packed base for every step along the axis."""
+        return prod(self.shape[: self.axis]) * prod(self.shape[self.axis + 1 :])
+
     def chunk_shape(self, size: int) -> Shape:
         before, after = tuple(self.shape[: self.axis]), tuple(self.shape[self.axis + 1 :])
         return before + after if self.dropped else (*before, size, *after)
@@ -59,9 +64,9 @@ class Run:
 
     def __getitem__(self, index: int) -> Array:
         start, stop = self._bounds(index)
-        shape, axis, dropped, packed = self.cut
+        _, axis, dropped, packed = self.cut
         if packed:
-            step = prod(shape[:axis]) * prod(shape[axis + 1 :])
+            step = self.cut.step
             return self.base[start * step : stop * step].reshape(self.cut.chunk_shape(stop - start))
         # array-api-strict takes an index for every axis, or an ellipsis.
         return self.base[(slice(None),) * axis + (start if dropped else slice(start, stop), ...)]
@@ -88,7 +93,7 @@ class Run:
             # Out of an array of rank 1, NumPy gives scalars.
             return part if len(shape) > 1 else None
         if packed:
-            step = prod(shape[:axis]) * prod(shape[axis + 1 :])
+            step = self.cut.step
             return base[starts[0] * step : stops[-1] * step].reshape((count, *self.cut.chunk_shape(size)))
         return None
 
@@ -140,7 +145,7 @@ class Run:
         start, stop = self._bounds(0)[0], self._bounds(len(self) - 1)[1]
         shape, axis, dropped, packed = self.cut
         if packed:
-            step = prod(shape[:axis]) * prod(shape[axis + 1 :])
+            step = self.cut.step
             base = self.base[start * step : stop * step]
         else:
             base = self._between(start, stop)

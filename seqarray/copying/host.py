@@ -221,7 +221,7 @@ def _fill(target: NumPyArray, arrays: Sequence[NumPyArray], sizes: Sequence[int]
     if threads == 1:
         np.concatenate(arrays, axis, out=target, casting="unsafe")
         return
-    rows = prod(target.shape[:axis])
+    rows = plan.matrix(target.shape, axis).rows
     if axis and target.shape[0] >= 64 and target.nbytes >= WIDE_ROW * rows * len(arrays):
         bounds = plan.shares(target.shape[0], target.nbytes, threads, HEAD_START)
         shares = [([array[lo:hi] for array in arrays], target[lo:hi]) for lo, hi in pairwise(bounds)]
@@ -267,7 +267,7 @@ def split(array: NumPyArray, cut: Cut, starts: Column, stops: Column, kind: Kind
     threads = _threads_for(base.nbytes, count, base.dtype)
     if isinstance(starts, range) and stops[-1] == shape[axis] and array.flags.c_contiguous and array.size:
         # Chunks of one size lie in both as rows of a matrix of rows; one call copies many of them.
-        rows = prod(shape[:axis])
+        rows = plan.matrix(shape, axis).rows
         width = array.size // (rows * count)
         source = np.asarray(array).reshape(rows, count, width).swapaxes(0, 1)
         _copy_rows(base.reshape(count, rows, width), source, rows, threads)
@@ -307,7 +307,7 @@ def rejoin(run: Run, kind: Kind) -> NumPyArray | None:
     if not cut.packed or not isinstance(starts, range) or not run.is_gapless() or stops[-1] > cut.shape[cut.axis]:
         return None
     before, after = cut.shape[: cut.axis], cut.shape[cut.axis + 1 :]
-    rows, step = prod(before), prod(before) * prod(after)
+    rows, step = plan.matrix(cut.shape, cut.axis).rows, cut.step
     length = stops[-1] - starts[0]
     target = hostpool.empty((*before, length, *after), kind.dtype)
     if target.size:

@@ -15,7 +15,6 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from queue import SimpleQueue
-from typing import Any
 
 Job = Callable[[], object]
 
@@ -94,10 +93,7 @@ def _default_threads() -> int:
         if not (given.isascii() and given.isdigit() and int(given) > 0):
             raise ValueError(f"SEQARRAY_NUM_THREADS is {given!r}; expected a number of threads")
         return int(given)
-    return max(
-        1,
-        min(len(_allowed_processors()), int(_quota() + 0.5) if _quota() < MOST_THREADS else MOST_THREADS, MOST_THREADS),
-    )
+    return max(1, int(min(len(_allowed_processors()), _quota(), MOST_THREADS) + 0.5))
 
 
 _current_processor = _current_processor_function()
@@ -219,4 +215,4 @@ def _after_fork() -> None:
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_after_fork)
 
-__all__: list[Any] = ["get_num_threads", "set_num_threads", "share", "usable_threads"]
+__all__ = ["get_num_threads", "set_num_threads", "share", "usable_threads"]
