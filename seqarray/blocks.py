@@ -81,11 +81,12 @@ class Run:
     def _stacked(self) -> Array | None:
         """NumPy chunks of equal shape as one array of them, which gives them out faster; None where that is a copy."""
         shape, axis, dropped, packed = self.cut
-        starts, stops = self.starts, self.stops
-        if type(starts) is not range or not starts or stops[-1] > shape[axis] or not self.is_gapless():
+        base, starts, stops = self.base, self.starts, self.stops
+        if type(starts) is not range or not starts or stops[-1] > shape[axis]:
             return None
         count, size = len(starts), stops[0] - starts[0]
-        base = self.base
+        if count > 1 and starts.step != size:
+            return None
         if axis == 0 and base.flags.c_contiguous:
             part = base if count * size == shape[0] else base[starts[0] : stops[-1]]
             if not dropped:

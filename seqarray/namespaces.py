@@ -164,6 +164,8 @@ def entering(namespace: Any, device: Device) -> AbstractContextManager[Any]:
 
 def own_view(array: Array) -> Array:
     """The same values as another array object, so that nobody else can change its shape, nor what dask computes."""
+    if type(array) is np.ndarray:
+        return array.view()
     library = library_of(namespace_of(array))
     if library in ("numpy", "cupy"):
         return array.view()

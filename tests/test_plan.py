@@ -91,7 +91,7 @@ def test_every_share_holds_its_part_of_the_pieces_in_order(drawn):
     sizes, bounds = drawn
     pieces = [[(piece, place) for place in range(size)] for piece, size in enumerate(sizes)]
     whole = [item for piece in pieces for item in piece]
-    shares = plan.parts_between(sizes, bounds)
+    shares = [plan.parts_between(sizes, start, stop) for start, stop in pairwise(bounds)]
     gathered = [[item for part in share for item in pieces[part.piece][part.start : part.stop]] for share in shares]
     assert gathered == [whole[start:stop] for start, stop in pairwise(bounds)]
 
@@ -99,19 +99,20 @@ def test_every_share_holds_its_part_of_the_pieces_in_order(drawn):
 @given(drawn=pieces_and_bounds())
 def test_parts_lie_inside_their_pieces_and_none_is_empty(drawn):
     sizes, bounds = drawn
-    for share in plan.parts_between(sizes, bounds):
+    for start, stop in pairwise(bounds):
+        share = plan.parts_between(sizes, start, stop)
         assert all(0 <= part.start < part.stop <= sizes[part.piece] for part in share)
         assert all(a.piece < b.piece for a, b in pairwise(share))
 
 
-def test_pieces_are_cut_at_the_bounds_and_empty_ones_left_out():
-    assert plan.parts_between([4, 0, 3, 0], [0, 2, 5, 7]) == [
-        [Part(0, 0, 2)],
-        [Part(0, 2, 4), Part(2, 0, 1)],
-        [Part(2, 1, 3)],
-    ]
+@pytest.mark.parametrize(
+    ("start", "stop", "parts"),
+    [(0, 2, [Part(0, 0, 2)]), (2, 5, [Part(0, 2, 4), Part(2, 0, 1)]), (5, 7, [Part(2, 1, 3)]), (4, 4, [])],
+)
+def test_pieces_are_cut_at_the_bounds_and_empty_ones_left_out(start, stop, parts):
+    assert plan.parts_between([4, 0, 3, 0], start, stop) == parts
 
 
 @pytest.mark.parametrize("sizes", [[], [0], [0, 0, 0]], ids=str)
-def test_where_there_is_nothing_the_one_share_is_empty(sizes):
-    assert plan.parts_between(sizes, [0, 0]) == [[]]
+def test_where_there_is_nothing_there_are_no_parts(sizes):
+    assert plan.parts_between(sizes, 0, 0) == []

@@ -26,12 +26,12 @@ NumPyArray = np.ndarray[Any, Any]
 
 checks_shapes = True
 
-#: From this size on two threads are faster than one, even for a single call out of the blue ...
-THREADS_FROM = 2 << 20
+#: From this size on two threads are no slower than one, even for a single call out of the blue ...
+THREADS_FROM = 6 << 20
 #: ... if the pieces are not small: NumPy gives the GIL away for each, and takes it back.
 PIECE_FROM = 64 << 10
 #: What the caller copies before another thread has woken up.
-HEAD_START = 128 << 10
+HEAD_START = 512 << 10
 #: Rows of pieces this long are cut across; narrower pieces are cut between.
 WIDE_ROW = 1 << 10
 #: Equal chunks are copied in blocks of rows of this size, which stay in the cache.
@@ -183,15 +183,14 @@ def join(
         joined = _concatenate(arrays, axis, kind)
         return joined if stacked_shape is None else joined.reshape(stacked_shape)
 
-    before, after = arrays[0].shape[:axis], arrays[0].shape[axis + 1 :]
-    for array in arrays:
-        if (
-            array.ndim != len(before) + 1 + len(after)
-            or array.shape[:axis] != before
-            or array.shape[axis + 1 :] != after
-        ):
-            raise ValueError("shapes differ")
-    sizes = [array.shape[axis] for array in arrays]
+    shapes = [array.shape for array in arrays]
+    before, after = shapes[0][:axis], shapes[0][axis + 1 :]
+    if shapes.count(shapes[0]) == len(shapes):
+        sizes = [shapes[0][axis]] * len(shapes)
+    elif any(len(other) != len(shapes[0]) or other[:axis] != before or other[axis + 1 :] != after for other in shapes):
+        raise ValueError("shapes differ")
+    else:
+        sizes = [other[axis] for other in shapes]
     shape = (*before, sum(sizes), *after)
     if out is None:
         target = hostpool.empty(shape, kind.dtype)
@@ -224,18 +223,26 @@ def _fill(target: NumPyArray, arrays: Sequence[NumPyArray], sizes: Sequence[int]
     rows = plan.matrix(target.shape, axis).rows
     if axis and target.shape[0] >= 64 and target.nbytes >= WIDE_ROW * rows * len(arrays):
         bounds = plan.shares(target.shape[0], target.nbytes, threads, HEAD_START)
-        shares = [([array[lo:hi] for array in arrays], target[lo:hi]) for lo, hi in pairwise(bounds)]
+        fill = partial(_fill_rows, target, arrays, axis)
     else:
-        before = (slice(None),) * axis
         bounds = plan.shares(target.shape[axis], target.nbytes, threads, HEAD_START)
-        shares = [
-            (
-                [arrays[part.piece][(*before, slice(part.start, part.stop))] for part in parts],
-                target[(*before, slice(lo, hi))],
-            )
-            for parts, (lo, hi) in zip(plan.parts_between(sizes, bounds), pairwise(bounds), strict=True)
-        ]
-    hostthreads.share([partial(np.concatenate, some, axis, out=where, casting="unsafe") for some, where in shares])
+        fill = partial(_fill_columns, target, arrays, axis, sizes)
+    # Each share cuts out its views by itself: the other threads are woken before anything else is done.
+    hostthreads.share([partial(fill, start, stop) for start, stop in pairwise(bounds)])
+
+
+def _fill_rows(target: NumPyArray, arrays: Sequence[NumPyArray], axis: int, start: int, stop: int) -> None:
+    rows = [array[start:stop] for array in arrays]
+    np.concatenate(rows, axis, out=target[start:stop], casting="unsafe")
+
+
+def _fill_columns(
+    target: NumPyArray, arrays: Sequence[NumPyArray], axis: int, sizes: Sequence[int], start: int, stop: int
+) -> None:
+    before = (slice(None),) * axis
+    parts = plan.parts_between(sizes, start, stop)
+    columns = [arrays[part.piece][(*before, slice(part.start, part.stop))] for part in parts]
+    np.concatenate(columns, axis, out=target[(*before, slice(start, stop))], casting="unsafe")
 
 
 def duplicate(array: NumPyArray, kind: Kind) -> NumPyArray:
@@ -260,7 +267,8 @@ def split(array: NumPyArray, cut: Cut, starts: Column, stops: Column, kind: Kind
     shape, axis = cut.shape, cut.axis
     if axis == 0 or prod(shape[:axis]) == 1:
         # Along the first axis, the chunks of a row-major copy follow one another already.
-        return (Run(duplicate(array, kind), cut, starts, stops),)
+        plain = array.nbytes < THREADS_FROM and kind.exact and type(array) is np.ndarray
+        return (Run(array.copy() if plain else duplicate(array, kind), cut, starts, stops),)
     base = hostpool.empty((array.size,), kind.dtype)
     packed = Run(base, Cut(shape, axis, cut.dropped, True), starts, stops)
     count = len(starts)
@@ -286,7 +294,7 @@ def _copy_chunks(targets: Run, sources: Run, first: int, last: int) -> None:
 
 def _copy_rows(target: NumPyArray, source: NumPyArray, rows: int, threads: int) -> None:
     """Copy between arrays of shape (chunks, rows, width), whose rows lie apart in one of them."""
-    if target.nbytes < THREADS_FROM:
+    if target.nbytes < 2 * BLOCK:
         np.copyto(target, source)
         return
     bounds = plan.shares(rows, target.nbytes, threads, HEAD_START)

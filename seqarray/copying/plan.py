@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Sequence
-from itertools import accumulate, pairwise
+from itertools import accumulate
 from math import prod
 from typing import NamedTuple
 
@@ -81,31 +81,28 @@ def shares(length: int, nbytes: int, count: int, head_start: int) -> list[int]:
     return bounds
 
 
-def parts_between(sizes: Sequence[int], bounds: Sequence[int]) -> list[list[Part]]:
-    """The pieces of given sizes, cut at bounds: for each share what lies in it.  Empty parts are left out.
+def parts_between(sizes: Sequence[int], start: int, stop: int) -> list[Part]:
+    """What lies between two places on the axis, of pieces that follow one another there.  Empty parts are left out.
 
     Parameters
     ----------
     sizes : sequence of int
         Sizes of the pieces along the axis.
-    bounds : sequence of int
-        Rising bounds, from 0 to the sum of the sizes.
+    start, stop : int
+        Places between 0 and the sum of the sizes.
 
     Returns
     -------
-    list of list of Part
-        One list for each share.
+    list of Part
+        In order.
     """
     ends = list(accumulate(sizes))
-    cut: list[list[Part]] = []
-    for lower, upper in pairwise(bounds):
-        share = []
-        piece = bisect_right(ends, lower)
-        while piece < len(sizes) and ends[piece] - sizes[piece] < upper:
-            begin = ends[piece] - sizes[piece]
-            start, stop = max(lower, begin) - begin, min(upper, ends[piece]) - begin
-            if stop > start:
-                share.append(Part(piece, start, stop))
-            piece += 1
-        cut.append(share)
-    return cut
+    parts = []
+    piece = bisect_right(ends, start)
+    while piece < len(sizes) and ends[piece] - sizes[piece] < stop:
+        begin = ends[piece] - sizes[piece]
+        first, last = max(start, begin) - begin, min(stop, ends[piece]) - begin
+        if last > first:
+            parts.append(Part(piece, first, last))
+        piece += 1
+    return parts

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,7 @@ import numpy as np
 from seqarray import blocks as _blocks
 from seqarray.arguments import (
     Column,
+    Shape,
     axis_in_range,
     chunks_of_sizes,
     copy_flag,
@@ -75,14 +77,15 @@ def split_to_sequence(
     operator = "split_to_sequence"
     keep = flag(keepdims, operator=operator, name="keepdims")
     x, axis, length = _splittable(x, axis, copy, operator)
-    if split is None:
-        starts, stops = range(length), range(1, length + 1)
-    elif not isinstance(split, (list, tuple)) and len(getattr(split, "shape", ())) == 0:
-        starts, stops = equal_chunks(length, integer(split, operator=operator, name="split"), operator=operator)
+    if split is None or (not isinstance(split, (list, tuple)) and len(getattr(split, "shape", ())) == 0):
+        size = 1 if split is None else integer(split, operator=operator, name="split")
+        cut_equally = _known_equal_cut if type(x) is np.ndarray else _equal_cut
+        cut, starts, stops = cut_equally(x.shape, axis, length, size, split is None and not keep)
     else:
         starts, stops = chunks_of_sizes(length, split, axis=axis, operator=operator, ranks="a scalar or 1-D")
+        cut = Cut(x.shape, axis)
     kind = kind_of(x)
-    chunks = _chunks(x, Cut(x.shape, axis, split is None and not keep), starts, stops, kind, copy, operator)
+    chunks = _chunks(x, cut, starts, stops, kind, copy, operator)
     return make(settled(kind) if copy is True else kind, chunks, len(starts))
 
 
@@ -154,12 +157,21 @@ def split(
 
 def _splittable(x: Any, axis: Any, copy: Any, operator: str) -> tuple[Array, int, int]:
     """The array, the axis counted from the front, and its length; `copy` is checked with them."""
-    if copy is True and type(x) is np.ndarray and type(axis) is int and 0 <= axis < x.ndim:
+    if (copy is True or copy is None) and type(x) is np.ndarray and type(axis) is int and 0 <= axis < x.ndim:
         return x, axis, x.shape[axis]
     copy_flag(copy, operator=operator)
     x = as_array(x, operator=operator, label="x")
     axis = axis_in_range(axis, len(x.shape), operator=operator, of="x")
     return x, axis, length_along(x.shape, axis, operator=operator, of="x")
+
+
+def _equal_cut(shape: Shape, axis: int, length: int, size: int, dropped: bool) -> tuple[Cut, Column, Column]:
+    """The geometry of chunks of one size."""
+    return Cut(shape, axis, dropped), *equal_chunks(length, size, operator="split_to_sequence")
+
+
+#: Programs cut the same few shapes again and again, and looking one up is faster than working it out.
+_known_equal_cut = lru_cache(maxsize=256)(_equal_cut)
 
 
 def _chunks(x: Array, cut: Cut, starts: Column, stops: Column, kind: Kind, copy: bool | None, operator: str) -> Blocks:
