@@ -107,6 +107,11 @@ class Run:
     def _between(self, start: int, stop: int) -> Array:
         return self.base[(slice(None),) * self.cut.axis + (slice(start, stop), ...)]
 
+    def size_of(self, index: int) -> int:
+        """The length of a chunk along the axis; no view is made."""
+        start, stop = self._bounds(index)
+        return stop - start
+
     def part(self, which: slice) -> Run:
         """Some of the chunks; no view is made."""
         return Run(self.base, self.cut, self.starts[which], self.stops[which])
@@ -223,20 +228,20 @@ def to_arrays(blocks: Blocks) -> Sequence[Array]:
     return list(chain.from_iterable(blocks))
 
 
-def to_pieces(blocks: Blocks, axis: int) -> Sequence[Array]:
+def to_pieces(blocks: Blocks, axis: int, stack: bool) -> Sequence[Array]:
     """Arrays that, joined along an axis, give what all elements give: neighbours that one split made are one piece."""
-    if all(isinstance(block, tuple) for block in blocks):
+    if stack or all(isinstance(block, tuple) for block in blocks):
         return to_arrays(blocks)
-    pieces: list[Array] = []
-    for block in blocks:
-        part = None
-        if isinstance(block, Run) and block.cut.axis == axis and not block.cut.dropped:
-            part = block.rejoined()
-        if part is None:
-            pieces.extend(block)
-        else:
-            pieces.append(part)
-    return pieces
+    return list(chain.from_iterable(as_one_piece(block, axis) for block in blocks))
+
+
+def as_one_piece(block: Block, axis: int) -> Block:
+    """What, joined along an axis, gives the same as a block: the view that its chunks are of one array, if they are."""
+    if isinstance(block, Run) and block.cut.axis == axis and not block.cut.dropped:
+        part = block.rejoined()
+        if part is not None:
+            return (part,)
+    return block
 
 
 def shapes_of(blocks: Blocks) -> list[Shape]:
@@ -361,13 +366,15 @@ def _tidied(blocks: Blocks, length: int) -> Blocks:
     return tuple(tuple(chain.from_iterable(group)) if len(group) > 1 else group[0] for group in tidied)
 
 
+def as_column(column: Column) -> np.ndarray[Any, np.dtype[np.int64]]:
+    """Host integers as an int64 array."""
+    if isinstance(column, range):
+        return np.arange(column.start, column.stop, column.step)
+    return np.asarray(column, dtype=np.int64)
+
+
 def _one_run(runs: Sequence[Any]) -> Run:
     def column(name: str) -> Column:
-        parts = [getattr(run, name) for run in runs]
-        arrays = [
-            np.arange(part.start, part.stop, part.step) if isinstance(part, range) else np.asarray(part, dtype=np.int64)
-            for part in parts
-        ]
-        return np.concatenate(arrays)
+        return np.concatenate([as_column(getattr(run, name)) for run in runs])
 
     return Run(runs[0].base, runs[0].cut, column("starts"), column("stops"))

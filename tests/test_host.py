@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import seqarray as sa
-from seqarray.blocks import Cut, Run
+from seqarray.blocks import Cut, Run, from_arrays
 from seqarray.copying import host, hostpool, hostthreads, standard
 from seqarray.elementtypes import kind_of, settled
 from seqarray.testing import assert_arrays_equal
@@ -180,15 +180,15 @@ def joinable(draw: Any, families: Any = tuple(FAMILIES), layouts: Any = tuple(LA
 @given(drawn=joinable(), settings=settings_of_large())
 def test_arrays_are_joined_as_by_the_standard(large, drawn, settings):
     large(**settings)
-    expected = standard.join(drawn.arrays, drawn.axis, drawn.kind, stack=drawn.stack)
-    joined = host.join(drawn.arrays, drawn.axis, drawn.kind, stack=drawn.stack)
+    expected = standard.join(from_arrays(drawn.arrays), drawn.axis, drawn.kind, stack=drawn.stack)
+    joined = host.join(from_arrays(drawn.arrays), drawn.axis, drawn.kind, stack=drawn.stack)
     assert_same(joined, expected, converted=not drawn.kind.exact)
 
 
 @given(drawn=joinable(), settings=settings_of_large(), copy=st.sampled_from([True, None]))
 def test_sequences_and_lists_are_joined_as_by_the_standard(large, drawn, settings, copy):
     large(**settings)
-    expected = standard.join(drawn.arrays, drawn.axis, drawn.kind, stack=drawn.stack)
+    expected = standard.join(from_arrays(drawn.arrays), drawn.axis, drawn.kind, stack=drawn.stack)
     for arrays in (drawn.arrays, sa.ArraySequence(drawn.arrays)):
         joined = sa.concat_from_sequence(arrays, axis=drawn.axis, new_axis=int(drawn.stack), copy=copy)
         if copy is True:
@@ -272,12 +272,12 @@ def test_chunks_are_joined_again_as_by_the_standard(large, drawn, settings, data
     first = data.draw(st.integers(0, len(run) - 1))
     step = data.draw(st.sampled_from([1, 1, 2, -1]))
     for some in (run, run.part(slice(first, None)), run.part(slice(first + 1)), run.part(slice(first, None, step))):
-        expected = standard.join(list(some), drawn.cut.axis, kind, stack=drawn.cut.dropped)
-        rejoined = host.rejoin(some, kind)
-        if rejoined is not None:
-            assert_same(rejoined, expected)
-            assert not np.shares_memory(rejoined, run.base)
-        assert_same(host.join(list(some), drawn.cut.axis, kind, stack=drawn.cut.dropped), expected)
+        elements = from_arrays(list(some))
+        expected = standard.join(elements, drawn.cut.axis, kind, stack=drawn.cut.dropped)
+        for blocks in ((some,), elements):
+            joined = host.join(blocks, drawn.cut.axis, kind, stack=drawn.cut.dropped)
+            assert_same(joined, expected)
+            assert not np.shares_memory(joined, run.base)
 
 
 @given(drawn=splittable(), settings=settings_of_large(), copy=st.sampled_from([True, None]))
@@ -419,7 +419,9 @@ def outs(draw: Any) -> tuple[Drawn, Array, Array]:
 def test_out_is_right_whatever_it_overlaps(large, drawn, settings):
     large(**settings)
     joined, out, memory = drawn
-    expected = standard.join([array.copy() for array in joined.arrays], joined.axis, joined.kind, stack=joined.stack)
+    expected = standard.join(
+        from_arrays([array.copy() for array in joined.arrays]), joined.axis, joined.kind, stack=joined.stack
+    )
     outside = np.ones(memory.shape, bool)
     # The places that belong to `out`, found by writing to them in a copy.
     offset = (out.__array_interface__["data"][0] - memory.__array_interface__["data"][0]) // memory.itemsize
@@ -477,7 +479,7 @@ def test_out_takes_no_memory_where_it_overlaps_nothing(large, threads, stack):
     large(threads)
     arrays = [filled((70, 4), np.dtype(np.float32), 1000 * index) for index in range(3)]
     for axis in (0, 1):
-        expected = standard.join(arrays, axis, kind_of(arrays[0]), stack=stack)
+        expected = standard.join(from_arrays(arrays), axis, kind_of(arrays[0]), stack=stack)
         out = np.empty_like(expected, order="C")
         sa.concat_from_sequence(arrays, axis=axis, new_axis=int(stack), out=out)
         assert_same(out, expected)
@@ -554,7 +556,7 @@ def test_many_tiny_arrays_of_text_are_no_bytes(streams, again, family):
     dtypes = FAMILIES[family]
     arrays = [filled((2,), dtypes[index % len(dtypes)], 10 * index) for index in range(40)]
     sequence = sa.ArraySequence(arrays)
-    expected = {stack: standard.join(arrays, 0, sequence._kind, stack=stack == 1) for stack in (0, 1)}
+    expected = {stack: standard.join(from_arrays(arrays), 0, sequence._kind, stack=stack == 1) for stack in (0, 1)}
     for _ in range(3 if again else 1):
         for stack, wanted in expected.items():
             joined = sa.concat_from_sequence(sequence, axis=0, new_axis=stack)

@@ -436,30 +436,44 @@ def test_objects_are_not_looked_into():
 # out=
 
 
-@pytest.mark.engine
+WRITES = pytest.mark.parametrize("backend", ["numpy", "torch", "cupy"], indirect=True)
+
+
+@WRITES
 @pytest.mark.parametrize("new_axis", [0, 1])
 @pytest.mark.parametrize("axis", [0, 1, -1])
-def test_out_is_filled_and_returned(axis, new_axis):
+def test_out_is_filled_and_returned(backend, axis, new_axis):
     arrays = [values(2, 3), values(2, 3) + 10]
     expected = (np.stack if new_axis else np.concatenate)(arrays, axis)
-    strided = np.zeros((*expected.shape[:-1], 2 * expected.shape[-1]), np.float32)[..., ::2]
-    for out in (np.zeros_like(expected), np.zeros(expected.shape, np.float32, order="F"), strided):
-        assert sa.concat_from_sequence(arrays, axis=axis, new_axis=new_axis, out=out) is out
-        np.testing.assert_array_equal(out, expected, strict=True)
+    elements = [backend.array(array) for array in arrays]
+    with backend.current():
+        plain, wide, turned = map(backend.array, (expected, np.concatenate([expected] * 2, -1), expected.T.copy()))
+        turned = backend.xp.permute_dims(turned, tuple(reversed(range(expected.ndim))))
+        for out in (plain, wide[..., ::2], wide[..., : expected.shape[-1]], turned):
+            out[...] = 0
+            assert sa.concat_from_sequence(elements, axis=axis, new_axis=new_axis, out=out) is out
+            assert_arrays_equal(out, backend.array(expected))
 
 
-@pytest.mark.engine
+@WRITES
 @pytest.mark.parametrize("copy", [True, None])
-def test_out_takes_chunks_of_a_split(copy):
+def test_out_takes_chunks_of_a_split(backend, copy):
     x = values(4, 6)
     for axis in (0, 1):
-        out = np.zeros((4, 6), np.float32)
-        chunks = sa.split_to_sequence(x, 2, axis=axis, copy=copy)
+        out = backend.array(np.zeros((4, 6), np.float32))
+        chunks = sa.split_to_sequence(backend.array(x), 2, axis=axis, copy=copy)
         assert sa.concat_from_sequence(chunks, axis=axis, out=out) is out
-        assert_arrays_equal(out, x)
+        assert_arrays_equal(out, backend.array(x))
 
 
-@pytest.mark.engine
+@WRITES
+@pytest.mark.parametrize("copy", [True, None])
+def test_out_may_share_memory_with_the_elements_of_any_library(backend, copy):
+    x = backend.array(values(6))
+    assert sa.concat_from_sequence(sa.split_to_sequence(x, 2, copy=copy)[::-1], axis=0, out=x) is x
+    assert_arrays_equal(x, backend.array(np.asarray([4, 5, 2, 3, 0, 1], np.float32)))
+
+
 def test_out_may_share_memory_with_the_elements():
     x = values(6)
     assert sa.concat_from_sequence(sa.split_to_sequence(x, 2, copy=None)[::-1], axis=0, out=x) is x
@@ -499,7 +513,7 @@ def test_out_that_is_read_only_is_refused():
 @pytest.mark.parametrize("out", [[0.0] * 4, 1.0, np.float32(1), "out", (np.zeros(4, np.float32),), True])
 def test_out_that_is_no_array_is_refused(out):
     with pytest.raises(
-        TypeError, match=rf"^concat_from_sequence: out is a {type(out).__name__}; expected a NumPy array"
+        TypeError, match=rf"^concat_from_sequence: out is of type {type(out).__name__}; expected an array of numpy"
     ):
         sa.concat_from_sequence([values(2)] * 2, axis=0, out=out)
 
@@ -513,13 +527,19 @@ def test_out_goes_with_copying_only(copy):
         sa.concat_from_sequence(chunks, axis=0, out=np.zeros(4, np.float32), copy=copy)
 
 
-@pytest.mark.parametrize("backend", ["array-api-strict", "torch", "jax", "dask"], indirect=True)
-def test_out_is_for_numpy(backend):
+@pytest.mark.parametrize("backend", ["array-api-strict", "jax", "dask"], indirect=True)
+def test_out_is_for_libraries_that_can_write_to_any_array(backend):
     elements = [backend.array(values(2))] * 2
     library = backend.name.replace("-", "_")
     for out in (backend.array(np.zeros(4, np.float32)), np.zeros(4, np.float32)):
         with pytest.raises(TypeError, match=rf"^concat_from_sequence: out= is not supported for {library} arrays"):
             sa.concat_from_sequence(elements, axis=0, out=out)
+
+
+@pytest.mark.parametrize("backend", ["torch", "cupy"], indirect=True)
+def test_out_of_another_library_is_refused(backend):
+    with pytest.raises(TypeError, match=rf"out is of type ndarray; expected an array of {backend.name}"):
+        sa.concat_from_sequence([backend.array(values(2))] * 2, axis=0, out=np.zeros(4, np.float32))
 
 
 def test_shapes_are_checked_before_out_is_written():
@@ -531,7 +551,6 @@ def test_shapes_are_checked_before_out_is_written():
     assert (out == 7).all()
 
 
-@pytest.mark.engine
 def test_out_of_text():
     out = np.zeros(3, "<U4")
     assert sa.concat_from_sequence([np.asarray(["a"]), np.asarray(["abcd", "b"])], axis=0, out=out) is out

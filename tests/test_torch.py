@@ -312,3 +312,19 @@ def test_saving_and_loading(tmp_path):
 def test_pickled_tensors_keep_requires_grad():
     again = pickle.loads(pickle.dumps(sa.ArraySequence([leaf(2), torch.ones(2, dtype=torch.float64)])))
     assert [element.requires_grad for element in again] == [True, False]
+
+
+def test_out_does_not_lose_a_gradient():
+    leaf = torch.ones(2, requires_grad=True)
+    with pytest.raises(
+        ValueError, match=r"^concat_from_sequence: out= does not go with tensors that require a gradient"
+    ):
+        sa.concat_from_sequence([leaf, torch.ones(2)], axis=0, out=torch.zeros(4))
+    with torch.no_grad():
+        out = sa.concat_from_sequence([leaf, torch.ones(2)], axis=0, out=torch.zeros(4))
+    assert out.tolist() == [1, 1, 1, 1]
+
+
+def test_out_on_another_device_is_refused():
+    with pytest.raises(ValueError, match=r"out is on device meta; the elements are on cpu"):
+        sa.concat_from_sequence([torch.ones(2)], axis=0, out=torch.empty(2, device="meta"))

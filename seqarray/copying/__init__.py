@@ -6,14 +6,13 @@ one array library.
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Sequence
 from typing import Any, Protocol
 
-import numpy as np
-
 from seqarray.arguments import Column
-from seqarray.blocks import Blocks, Cut, Run
-from seqarray.copying import host, standard
+from seqarray.blocks import Blocks, Cut
+from seqarray.copying import standard
 from seqarray.copying.facts import Facts
 from seqarray.copying.hostpool import host_pool
 from seqarray.copying.hostthreads import get_num_threads, set_num_threads
@@ -22,22 +21,23 @@ from seqarray.namespaces import Array
 
 
 class Engine(Protocol):
-    """What `standard` and every engine can do.  Axes are counted from the front, sizes are right."""
+    """What `standard` and every engine can do.  Axes are counted from the front, sizes are right.
+
+    Engines also have `ARRAY_TYPE`, the type of their arrays, and ``join_list(arrays, axis, stack)``: as `join`, for a
+    list of which only the type of the first array is known; None leaves it to the others.
+    """
 
     #: Whether `join` finds out by itself, before it allocates, that shapes do not fit.
     checks_shapes: bool
 
-    def join(self, arrays: Sequence[Array], axis: int, kind: Kind, *, stack: bool, out: Any = None) -> Array:
-        """The arrays along one axis, an existing one or (with `stack`) a new one.  ValueError if shapes do not fit."""
+    def join(self, blocks: Blocks, axis: int, kind: Kind, *, stack: bool, out: Any = None) -> Array:
+        """The elements along one axis, an existing one or (with `stack`) a new one.  ValueError: shapes differ."""
 
     def learn(self, blocks: Blocks, kind: Kind) -> Facts:
         """What `join_small` needs to know about the elements of a sequence."""
 
-    def join_small(self, arrays: Sequence[Array], axis: int, stack: int, facts: Facts) -> Array:
+    def join_small(self, blocks: Blocks, axis: int, stack: int, facts: Facts) -> Array:
         """As `join`, for elements whose facts say that they are small; ValueError sends the caller to `join`."""
-
-    def rejoin(self, run: Run, kind: Kind) -> Array | None:
-        """The packed chunks of one split joined again along the axis they came from; None leaves it to `join`."""
 
     def duplicate(self, array: Array, kind: Kind) -> Array:
         """A copy of one array, in the dtype of `kind`."""
@@ -53,8 +53,11 @@ __all__ = ["ENGINES", "Engine", "engine_for", "get_num_threads", "host_pool", "j
 
 _LISTS = (list, tuple)
 
-#: The engine for each array library that has one.
-ENGINES: dict[str, Any] = {"numpy": host}
+#: The module of the engine for each array library that has one.  It is imported when it is needed.
+ENGINES = {"numpy": "seqarray.copying.host", "cupy": "seqarray.copying.cuda"}
+
+#: The engines that are in use, by the type of their arrays.
+_engine_by_type: dict[type, Any] = {}
 
 
 def engine_for(kind: Kind, operator: str) -> Engine:
@@ -62,13 +65,24 @@ def engine_for(kind: Kind, operator: str) -> Engine:
     if kind.engine is None:
         if kind.namespace is None:
             raise TypeError(f"{operator}: the elements of the sequence are not arrays")
-        kind.engine = ENGINES.get(kind.library, standard)
+        kind.engine = _engine_of(kind.library)
     engine: Engine = kind.engine
     return engine
 
 
+def _engine_of(library: str) -> Engine:
+    engine: Any = standard
+    if library in ENGINES:
+        engine = importlib.import_module(ENGINES[library])
+        _engine_by_type[engine.ARRAY_TYPE] = engine
+    chosen: Engine = engine
+    return chosen
+
+
 def join_list(arrays: Sequence[Any], axis: int, stack: int) -> Array | None:
-    """Join a list of small arrays without a look at more than is needed; None leaves it to the general case."""
-    if type(arrays) not in _LISTS or not arrays or type(arrays[0]) is not np.ndarray or "numpy" not in ENGINES:
+    """Join a list of arrays without a look at more than is needed; None leaves it to the general case."""
+    if type(arrays) not in _LISTS or not arrays:
         return None
-    return host.join_list(arrays, axis, stack)
+    engine = _engine_by_type.get(type(arrays[0]))
+    joined: Array | None = None if engine is None else engine.join_list(arrays, axis, stack)
+    return joined

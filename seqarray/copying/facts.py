@@ -22,9 +22,11 @@ class Facts:
         Their bytes may be joined as such: they are many and tiny, and have been joined before.
     result_shape, dtype : optional
         Of their join along axis 0, once there has been one.
+    prepared : optional
+        What an engine has prepared for joining them.
     """
 
-    __slots__ = ("common_shape", "dtype", "nbytes", "result_shape", "small", "streams")
+    __slots__ = ("common_shape", "dtype", "nbytes", "prepared", "result_shape", "small", "streams")
 
     def __init__(
         self, *, small: bool, common_shape: Shape | None = None, nbytes: int = 0, streams: bool = False
@@ -35,3 +37,4 @@ class Facts:
         self.streams = streams
         self.result_shape: Any = None
         self.dtype: Any = None
+        self.prepared: Any = None

@@ -17,13 +17,14 @@ from typing import Any
 import numpy as np
 
 from seqarray.arguments import Column, Shape
-from seqarray.blocks import Blocks, Cut, PackedRun, Run, shapes_of, to_arrays
+from seqarray.blocks import Blocks, Cut, PackedRun, Run, shapes_of, to_arrays, to_pieces
 from seqarray.copying import hostpool, hostthreads, plan
 from seqarray.copying.facts import Facts
 from seqarray.elementtypes import Kind
 
 NumPyArray = np.ndarray[Any, Any]
 
+ARRAY_TYPE = np.ndarray
 checks_shapes = True
 
 #: From this size on two threads are no slower than one, even for a single call out of the blue ...
@@ -57,8 +58,9 @@ def learn(blocks: Blocks, kind: Kind) -> Facts:
     )
 
 
-def join_small(arrays: Sequence[NumPyArray], axis: int, stack: int, facts: Facts) -> NumPyArray:
+def join_small(blocks: Blocks, axis: int, stack: int, facts: Facts) -> NumPyArray:
     """Join arrays that are known to be few bytes; ValueError where anything about them or the axis is wrong."""
+    arrays = to_arrays(blocks)
     shape = facts.common_shape
     if stack:
         if shape is None or not -len(shape) - 1 <= axis <= len(shape):
@@ -163,10 +165,13 @@ def _threads_for(nbytes: int, count: int, dtype: np.dtype[Any]) -> int:
     return hostthreads.usable_threads()
 
 
-def join(
-    arrays: Sequence[NumPyArray], axis: int, kind: Kind, *, stack: bool, out: NumPyArray | None = None
-) -> NumPyArray:
-    """The arrays along one axis, an existing one or (with `stack`) a new one."""
+def join(blocks: Blocks, axis: int, kind: Kind, *, stack: bool, out: NumPyArray | None = None) -> NumPyArray:
+    """The elements along one axis, an existing one or (with `stack`) a new one."""
+    if out is None and len(blocks) == 1 and type(blocks[0]) is Run:
+        rejoined = _rejoined(blocks[0], axis, kind, stack)
+        if rejoined is not None:
+            return rejoined
+    arrays = to_pieces(blocks, axis, stack)
     if kind.array_type is None:
         arrays = [np.asarray(array) for array in arrays]  # results are plain arrays, whatever the elements are
     first = arrays[0].shape
@@ -245,6 +250,31 @@ def _fill_columns(
     np.concatenate(columns, axis, out=target[(*before, slice(start, stop))], casting="unsafe")
 
 
+def _rejoined(run: Run, axis: int, kind: Kind, stack: bool) -> NumPyArray | None:
+    """The packed chunks of one split joined again along the axis they came from; None where they are something else."""
+    cut, starts, stops = run.cut, run.starts, run.stops
+    count = len(starts)
+    if (
+        axis != cut.axis
+        or stack != cut.dropped
+        or not cut.packed
+        or not isinstance(starts, range)
+        or not run.is_gapless()
+        or stops[-1] > cut.shape[cut.axis]
+    ):
+        return None
+    before, after = cut.shape[: cut.axis], cut.shape[cut.axis + 1 :]
+    rows, step = plan.matrix(cut.shape, cut.axis).rows, cut.step
+    length = stops[-1] - starts[0]
+    target = hostpool.empty((*before, length, *after), kind.dtype)
+    if target.size:
+        width = target.size // (rows * count)
+        source = run.base[starts[0] * step : stops[-1] * step].reshape(count, rows, width)
+        threads = _threads_for(target.nbytes, count, target.dtype)
+        _copy_rows(target.reshape(rows, count, width).swapaxes(0, 1), source, rows, threads)
+    return target
+
+
 def duplicate(array: NumPyArray, kind: Kind) -> NumPyArray:
     """A copy of one array, in the dtype of `kind`, row-major."""
     if array.nbytes < THREADS_FROM:
@@ -306,24 +336,6 @@ def _copy_blocks(target: NumPyArray, source: NumPyArray, first: int, last: int, 
     for row in range(first, last, step):
         rows = slice(row, min(row + step, last))
         np.copyto(target[:, rows], source[:, rows])
-
-
-def rejoin(run: Run, kind: Kind) -> NumPyArray | None:
-    """The packed chunks of one split joined again along the axis they came from; None leaves it to `join`."""
-    cut, starts, stops = run.cut, run.starts, run.stops
-    count = len(starts)
-    if not cut.packed or not isinstance(starts, range) or not run.is_gapless() or stops[-1] > cut.shape[cut.axis]:
-        return None
-    before, after = cut.shape[: cut.axis], cut.shape[cut.axis + 1 :]
-    rows, step = plan.matrix(cut.shape, cut.axis).rows, cut.step
-    length = stops[-1] - starts[0]
-    target = hostpool.empty((*before, length, *after), kind.dtype)
-    if target.size:
-        width = target.size // (rows * count)
-        source = run.base[starts[0] * step : stops[-1] * step].reshape(count, rows, width)
-        threads = _threads_for(target.nbytes, count, target.dtype)
-        _copy_rows(target.reshape(rows, count, width).swapaxes(0, 1), source, rows, threads)
-    return target
 
 
 def pack(arrays: Sequence[NumPyArray], kind: Kind) -> Blocks:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from seqarray.arguments import Column, is_unknown
-from seqarray.blocks import Blocks, Cut, Run, from_arrays
+from seqarray.blocks import Blocks, Cut, Run, from_arrays, to_pieces
 from seqarray.copying.facts import Facts
 from seqarray.elementtypes import Kind
 from seqarray.namespaces import Array, entering
@@ -14,23 +14,41 @@ from seqarray.namespaces import Array, entering
 checks_shapes = False
 
 
-def join(arrays: Sequence[Array], axis: int, kind: Kind, *, stack: bool, out: Any = None) -> Array:
-    """The arrays along one axis, an existing one or (with `stack`) a new one."""
-    if out is not None:
-        raise TypeError(f"out= is not supported for {kind.library} arrays")
+def join(blocks: Blocks, axis: int, kind: Kind, *, stack: bool, out: Any = None) -> Array:
+    """The elements along one axis, an existing one or (with `stack`) a new one."""
+    arrays = to_pieces(blocks, axis, stack)
     xp = kind.namespace
     with entering(xp, kind.device):
         if not kind.exact:
             arrays = [xp.astype(array, kind.dtype, copy=False) for array in arrays]
+        if out is not None and kind.library == "torch":
+            return _torch_join(arrays, axis, xp, stack, out)
         options = {}
         if kind.library == "dask" and any(is_unknown(length) for array in arrays for length in array.shape):
             options["allow_unknown_chunksizes"] = True
         if stack:
             # The standard wants an axis of the inputs; counted from the back, a new last axis is one everywhere.
-            return xp.stack(arrays, axis=-1 if axis == len(arrays[0].shape) else axis, **options)
-        joined = xp.concat(arrays, axis=axis, **options)
-        # Where all others are empty, dask returns the one that is not.
-        return duplicate(joined, kind) if any(joined is array for array in arrays) else joined
+            joined = xp.stack(arrays, axis=-1 if axis == len(arrays[0].shape) else axis, **options)
+        else:
+            joined = xp.concat(arrays, axis=axis, **options)
+            # Where all others are empty, dask returns the one that is not.
+            if any(joined is array for array in arrays):
+                joined = duplicate(joined, kind)
+        if out is not None:
+            out[...] = joined
+            return out
+        return joined
+
+
+def _torch_join(arrays: Sequence[Array], axis: int, xp: Any, stack: bool, out: Array) -> Array:
+    """Tensors joined into one that is there."""
+    if xp.is_grad_enabled() and any(tensor.requires_grad for tensor in (*arrays, out)):
+        raise ValueError("out= does not go with tensors that require a gradient")
+    join = xp.stack if stack else xp.cat
+    memory = out.untyped_storage().data_ptr()
+    if any(tensor.untyped_storage().data_ptr() == memory for tensor in arrays):
+        return out.copy_(join(arrays, dim=axis))
+    return join(arrays, dim=axis, out=out)
 
 
 def learn(blocks: Blocks, kind: Kind) -> Facts:
@@ -39,15 +57,10 @@ def learn(blocks: Blocks, kind: Kind) -> Facts:
     return Facts(small=False)
 
 
-def join_small(arrays: Sequence[Array], axis: int, stack: int, facts: Facts) -> Array:
+def join_small(blocks: Blocks, axis: int, stack: int, facts: Facts) -> Array:
     """Not called: no elements are said to be small."""
-    del arrays, axis, stack, facts
+    del blocks, axis, stack, facts
     raise ValueError("left to the general case")
-
-
-def rejoin(run: Run, kind: Kind) -> None:
-    """Left to `join`."""
-    del run, kind
 
 
 def duplicate(array: Array, kind: Kind) -> Array:

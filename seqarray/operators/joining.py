@@ -11,8 +11,10 @@ from seqarray.arguments import Shape, axis_in_range, check_joinable, copy_flag, 
 from seqarray.blocks import Block, Run
 from seqarray.copying import engine_for, join_list
 from seqarray.elementtypes import Kind
-from seqarray.namespaces import Array
+from seqarray.namespaces import Array, device_of, namespace_of, same_device
 from seqarray.sequence import ArraySequence, as_sequence
+
+_LIBRARIES_THAT_WRITE = ("numpy", "cupy", "torch")
 
 
 def concat_from_sequence(
@@ -28,8 +30,9 @@ def concat_from_sequence(
         For elements of rank `r` in ``[-r, r - 1]``, with ``new_axis=1`` in ``[-r - 1, r]``.
     new_axis : {0, 1}, default 0
         0 concatenates along `axis`.  1 stacks: the elements lie side by side along a new axis at this place.
-    out : NumPy array, optional
-        Where to write the result: of its shape and dtype.  It may share memory with the elements.
+    out : array, optional
+        Where to write the result, on NumPy, CuPy and torch: of its shape, dtype and device.  It may share memory with
+        the elements.
     copy : bool or None, default True
         True gives fresh memory in one allocation.  None gives a view where that is possible: of a single element, or of
         an array whose chunks, next to each other, are all there is to join.  False raises where it is not.
@@ -42,11 +45,12 @@ def concat_from_sequence(
     Raises
     ------
     ValueError
-        If the sequence is empty, shapes do not fit, `out` has another shape, or ``copy=False`` and a copy is needed.
+        If the sequence is empty, shapes do not fit, `out` has another shape or device, ``copy=False`` and a copy is
+        needed, or tensors that require a gradient meet `out`.
     AxisError
         If the axis is out of range; elements of rank 0 can only be stacked.
     TypeError
-        If `out` has another dtype or is not a NumPy array.
+        If `out` has another dtype or is not an array of the same library.
 
     Notes
     -----
@@ -94,10 +98,6 @@ def concat_from_sequence(
             # What jax calls a slice is a copy.
             if copy is None or kind.library != "jax" or view is source:
                 return view
-        elif copy is not False and source is not None:
-            rejoined = engine.rejoin(blocks[0], kind)
-            if rejoined is not None:
-                return rejoined
     rank = len(_blocks.first_shape(blocks))
     axis = axis_in_range(axis, rank, operator="concat_from_sequence", of="element 0", new=stack)
     if out is not None or copy is False or not engine.checks_shapes:
@@ -111,8 +111,7 @@ def concat_from_sequence(
         if out is not None:
             _check_out(out, kind, _joined_shape(shapes, axis, stack))
     try:
-        arrays = _blocks.to_arrays(blocks) if stack else _blocks.to_pieces(blocks, axis)
-        return engine.join(arrays, axis, kind, stack=stack, out=out)
+        return engine.join(blocks, axis, kind, stack=stack, out=out)
     except ValueError as error:
         check_joinable(_blocks.shapes_of(blocks), axis, operator="concat_from_sequence", stack=stack)
         raise ValueError(f"concat_from_sequence: {error}") from error
@@ -128,7 +127,7 @@ def _joined_small(sequence: ArraySequence[Any], axis: int, new_axis: int) -> Arr
         facts = sequence._facts = engine.learn(blocks, sequence._kind)
     if not facts.small:
         return None
-    return sequence._kind.engine.join_small(_blocks.to_arrays(blocks), axis, new_axis, facts)
+    return sequence._kind.engine.join_small(blocks, axis, new_axis, facts)
 
 
 def _as_view(block: Block, axis: Any, stack: bool) -> tuple[Array, Array | None]:
@@ -153,13 +152,24 @@ def _joined_shape(shapes: list[Shape], axis: int, stack: bool) -> Shape:
 
 
 def _check_out(out: Any, kind: Kind, shape: Shape) -> None:
-    if kind.library != "numpy":
+    if kind.library not in _LIBRARIES_THAT_WRITE:
         raise TypeError(f"concat_from_sequence: out= is not supported for {kind.library} arrays")
-    if not isinstance(out, np.ndarray) or isinstance(out, np.ma.MaskedArray):
-        raise TypeError(f"concat_from_sequence: out is a {type(out).__name__}; expected a NumPy array")
+    if not _is_array_of(kind.namespace, out):
+        raise TypeError(
+            f"concat_from_sequence: out is of type {type(out).__name__}; expected an array of {kind.library}"
+        )
     if out.dtype != kind.dtype:
         raise TypeError(f"concat_from_sequence: out has dtype {out.dtype}; the result has {kind.dtype}")
-    if out.shape != shape:
-        raise ValueError(f"concat_from_sequence: out has shape {out.shape}; the result has {shape}")
-    if not out.flags.writeable:
+    if tuple(out.shape) != shape:
+        raise ValueError(f"concat_from_sequence: out has shape {tuple(out.shape)}; the result has {shape}")
+    if not same_device(device_of(out), kind.device):
+        raise ValueError(f"concat_from_sequence: out is on device {device_of(out)}; the elements are on {kind.device}")
+    if kind.library == "numpy" and not out.flags.writeable:
         raise ValueError("concat_from_sequence: out is read-only")
+
+
+def _is_array_of(namespace: Any, value: Any) -> bool:
+    try:
+        return namespace_of(value) is namespace and not isinstance(value, np.generic)
+    except TypeError:
+        return False
