@@ -314,9 +314,11 @@ def admit(kind: Kind, array: Array, *, operator: str, label: str) -> Kind:
     array_type = kind.array_type if type(array) is kind.array_type else None
     exact = kind.exact and bool(array.dtype == kind.dtype)
     dtype = kind.dtype if exact else common_dtype(kind.dtype, array.dtype)
-    if array_type is kind.array_type and exact is kind.exact and dtype == kind.dtype:
+    # An empty sequence of a named library may not know its device yet.
+    device = device if kind.device is None else kind.device
+    if (array_type, exact, device) == (kind.array_type, kind.exact, kind.device) and dtype == kind.dtype:
         return kind
-    return _changed(kind, dtype=dtype, exact=exact, array_type=array_type)
+    return _changed(kind, dtype=dtype, exact=exact, array_type=array_type, device=device)
 
 
 def settled(kind: Kind) -> Kind:
@@ -324,15 +326,15 @@ def settled(kind: Kind) -> Kind:
     array_type = np.ndarray if kind.library == "numpy" else None
     if kind.exact and kind.array_type is array_type:
         return kind
-    return _changed(kind, dtype=kind.dtype, exact=True, array_type=array_type)
+    return _changed(kind, dtype=kind.dtype, exact=True, array_type=array_type, device=kind.device)
 
 
-def _changed(kind: Kind, *, dtype: Any, exact: bool, array_type: type | None) -> Kind:
+def _changed(kind: Kind, *, dtype: Any, exact: bool, array_type: type | None, device: Device) -> Kind:
     return Kind(
         kind.element_type,
         namespace=kind.namespace,
         dtype=dtype,
-        device=kind.device,
+        device=device,
         array_type=array_type,
         exact=exact,
     )

@@ -25,6 +25,7 @@ from seqarray.blocks import (
     as_column,
     as_one_piece,
     first_shape,
+    shapes_of,
     to_arrays,
     to_pieces,
 )
@@ -37,6 +38,9 @@ CuPyArray = Any
 
 ARRAY_TYPE = cupy.ndarray
 checks_shapes = True
+
+#: Dtypes that stand for all of their size.
+_BITS = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64, 16: np.complex128}
 
 #: More pieces than this are kept as columns, which the launcher copies into its arguments at once.
 FEW = 300
@@ -170,7 +174,7 @@ def _in_rows(arrays: Sequence[CuPyArray], axis: int) -> tuple[Sequence[CuPyArray
     for array in arrays:
         stride = _row_stride(array, axis) if array.size else 0
         if stride is None:
-            array = array.copy(order="C")
+            array = _duplicate(array)
             stride = prod(array.shape[axis:]) * array.itemsize
             copies.append(array)
         rows.append(array)
@@ -192,9 +196,12 @@ def _lines(shapes: Sequence[Shape], axis: int, stack: bool) -> tuple[Shape, Shap
     if shapes.count(first) == count:
         return _line(first, axis, stack)
     before, after = first[:axis], first[axis + 1 :]
-    # Shapes of another rank differ in one of the two.
-    fits = [shape[axis + 1 :] for shape in shapes].count(after) == count and not stack
-    if not fits or (axis and [shape[:axis] for shape in shapes].count(before) != count):
+    if (
+        stack
+        or list(map(len, shapes)).count(len(first)) != count
+        or [shape[axis + 1 :] for shape in shapes].count(after) != count
+        or (axis and [shape[:axis] for shape in shapes].count(before) != count)
+    ):
         raise ValueError("shapes differ")
     return before, after, [shape[axis] for shape in shapes]
 
@@ -211,18 +218,22 @@ def _prepare(blocks: Blocks, axis: int, stack: bool, dtype: Any, device: int) ->
         join = _join_of_run(blocks[0], axis, stack, dtype, device)
         if join is not None:
             return join
-    columns = [_columns(block, axis, stack) for block in blocks]
-    before, after = columns[0].before, columns[0].after
-    if any((one.before, one.after) != (before, after) for one in columns):
+    lines = [_lines_of(block, axis, stack) for block in blocks]
+    before, after, _ = lines[0]
+    if any(other[:2] != (before, after) for other in lines):
         raise ValueError("shapes differ")
     inner = prod(after) * dtype.itemsize
-    lengths = np.concatenate([one.lengths for one in columns])
+    lengths = [length for _, _, length in lines]
+    bounds = np.zeros(sum(map(len, lengths)) + 1, dtype=np.int64)
+    np.cumsum(np.concatenate(lengths), out=bounds[1:])
+    columns = [_columns(block, axis) for block in blocks]
     addresses = np.concatenate([one.addresses for one in columns])
     strides = None
     if any(one.strides is not None for one in columns):
-        strides = np.concatenate([one.lengths * inner if one.strides is None else one.strides for one in columns])
-    bounds = np.zeros(len(lengths) + 1, dtype=np.int64)
-    np.cumsum(lengths, out=bounds[1:])
+        widths = [length * inner for length in lengths]
+        strides = np.concatenate(
+            [w if one.strides is None else one.strides for w, one in zip(widths, columns, strict=True)]
+        )
     shape = (*before, int(bounds[-1]), *after)
     held = tuple(chain.from_iterable(one.held for one in columns))
     return _gather(shape, dtype, device, prod(before), addresses, bounds * inner, strides, held)
@@ -278,22 +289,20 @@ def _gather(
 def _join_of_run(run: Run, axis: int, stack: bool, dtype: Any, device: int) -> _Join | None:
     """A join of the equal chunks of one split, however many there are; None where they are something else."""
     starts, count = run.starts, len(run)
-    if not isinstance(starts, range):
-        return None
     size, last_size = run.size_of(0), run.size_of(count - 1)
-    if size < last_size or (starts.step < 0 and size > last_size):
-        return None  # reversed: the one that is shorter comes first
-    rows = _chunk_rows(run, axis, largest=0)
-    if rows is None:
-        return None
+    if not isinstance(starts, range) or size < last_size or (starts.step < 0 and size > last_size):
+        return None  # a shorter one that comes first has been reversed
     if size != last_size and not _along(run, axis, stack):
         raise ValueError("shapes differ")
     before, after, length = _line(run.cut.chunk_shape(size), axis, stack)
     inner = prod(after) * dtype.itemsize
     total = length * count - (size - last_size)
+    rows = _chunk_rows(run, axis)
+    if rows is None:
+        return None
     step = rows.step * (starts[1] - starts[0]) if count > 1 else 0
     arguments = (prod(before), total * inner, length * inner, rows.first, step, rows.stride)
-    return _Join((*before, total, *after), dtype, device, Launcher.copy_uniform, arguments)
+    return _Join((*before, total, *after), dtype, device, Launcher.copy_uniform, arguments, rows.held)
 
 
 def _along(run: Run, axis: int, stack: bool) -> bool:
@@ -302,81 +311,98 @@ def _along(run: Run, axis: int, stack: bool) -> bool:
 
 
 class _ChunkRows(NamedTuple):
-    """Chunks of a run as rows of a matrix: address of the first, bytes per step of the split, and from row to row."""
+    """Chunks of a run as rows of a matrix.
+
+    Attributes
+    ----------
+    first : int
+        Address of the first chunk.
+    step : int
+        Bytes for every step along the axis of the split.
+    stride : int or None
+        Bytes from row to row; None if the chunks have no gaps.
+    held : tuple
+        What has been allocated for it.
+    """
 
     first: int
     step: int
     stride: int | None
+    held: tuple[CuPyArray, ...] = ()
 
 
-def _chunk_rows(run: Run, axis: int, *, largest: int) -> _ChunkRows | None:
-    """How the chunks lie, without a view of each; None where they do not lie in rows."""
+def _chunk_rows(run: Run, axis: int) -> _ChunkRows | None:
+    """Where the chunks lie, without a view of each.  If they do not lie in rows they are copied, all at once.
+
+    None where there is no other way than to look at them one by one.
+    """
     base, cut = run.base, run.cut
+    start = int(run.starts[0])
     if cut.packed:
-        step, stride = cut.step * base.itemsize, None
-    else:
-        # In the largest, the most steps have to lie side by side.
-        step, stride = base.strides[cut.axis], _row_stride(run[largest], axis)
-        if stride is None:
-            return None
-    return _ChunkRows(base.data.ptr + int(run.starts[0]) * step, step, stride)
+        step = cut.step * base.itemsize
+        return _ChunkRows(base.data.ptr + start * step, step, None)
+    # In the largest, the most steps have to lie side by side.
+    stride = _row_stride(run[_largest(run)], axis)
+    if stride is not None:
+        step = base.strides[cut.axis]
+        return _ChunkRows(base.data.ptr + start * step, step, stride)
+    around = run.trimmed()
+    if not isinstance(around, Run):
+        return None
+    copies = _scatter(around.base, around.cut, around.starts, around.stops)
+    rows = _chunk_rows(copies, axis)
+    return None if rows is None else rows._replace(held=(copies.base,))
+
+
+def _largest(run: Run) -> int:
+    """The index of a chunk that no other is larger than."""
+    if isinstance(run.starts, range):
+        last = len(run) - 1
+        return 0 if run.size_of(0) >= run.size_of(last) else last
+    return int((as_column(run.stops) - as_column(run.starts)).argmax())
+
+
+def _lines_of(block: Block, axis: int, stack: bool) -> tuple[Shape, Shape, Any]:
+    """As `_lines` for the elements of a block; the lengths along the axis are an int64 array."""
+    if not isinstance(block, Run):
+        before, after, lengths = _lines(shapes_of((block,)), axis, stack)
+        return before, after, np.full(len(block), lengths)
+    sizes = np.minimum(as_column(block.stops), block.cut.shape[block.cut.axis]) - as_column(block.starts)
+    along = _along(block, axis, stack)
+    if not along and sizes.min() != sizes.max():
+        raise ValueError("shapes differ")
+    before, after, length = _line(block.cut.chunk_shape(int(sizes[0])), axis, stack)
+    return before, after, sizes if along else np.full(len(block), length)
 
 
 class _Columns(NamedTuple):
-    """The elements of a block as rows of a matrix: one integer for each of them.
+    """The elements of a block as rows of a matrix.
 
     Attributes
     ----------
-    before, after : Shape
-        The lengths before and after the axis.
-    lengths : int64 array
-        Along the axis.
     addresses : int64 array
         Where each begins.
     strides : int64 array or None
-        Bytes from row to row; None if none of them has gaps.
+        Bytes from row to row; None if no element has gaps.
     held : tuple
-        Copies of elements that did not lie in rows.
+        What has been allocated for it: copies of elements that did not lie in rows.
     """
 
-    before: Shape
-    after: Shape
-    lengths: Any
     addresses: Any
     strides: Any
     held: tuple[CuPyArray, ...] = ()
 
 
-def _columns(block: Block, axis: int, stack: bool) -> _Columns:
+def _columns(block: Block, axis: int) -> _Columns:
     if isinstance(block, PackedRun):
-        before, after, lengths = _lines(block.shapes, axis, stack)
-        addresses = block.base.data.ptr + as_column(block.starts) * block.base.itemsize
-        return _Columns(before, after, np.full(len(block), lengths), addresses, None)
-    if isinstance(block, Run):
-        columns = _columns_of_run(block, axis, stack)
-        if columns is not None:
-            return columns
-    arrays = list(block)
-    before, after, lengths = _lines([array.shape for array in arrays], axis, stack)
-    rows, strides, held = _in_rows(arrays, axis)
-    addresses = [array.data.ptr for array in rows]
-    return _Columns(before, after, np.full(len(rows), lengths), as_column(addresses), as_column(strides), held)
-
-
-def _columns_of_run(run: Run, axis: int, stack: bool) -> _Columns | None:
-    starts = as_column(run.starts)
-    sizes = np.minimum(as_column(run.stops), run.cut.shape[run.cut.axis]) - starts
-    largest = int(sizes.argmax())
-    rows = _chunk_rows(run, axis, largest=largest)
-    if rows is None:
-        return None
-    along = _along(run, axis, stack)
-    if not along and sizes.min() != sizes[largest]:
-        raise ValueError("shapes differ")
-    before, after, length = _line(run.cut.chunk_shape(int(sizes[largest])), axis, stack)
-    lengths = sizes if along else np.full(len(run), length)
-    strides = None if rows.stride is None else np.full(len(run), rows.stride)
-    return _Columns(before, after, lengths, rows.first + (starts - starts[0]) * rows.step, strides)
+        return _Columns(block.base.data.ptr + as_column(block.starts) * block.base.itemsize, None)
+    rows = _chunk_rows(block, axis) if isinstance(block, Run) else None
+    if isinstance(block, Run) and rows is not None:
+        starts = as_column(block.starts)
+        strides = None if rows.stride is None else np.full(len(starts), rows.stride)
+        return _Columns(rows.first + (starts - starts[0]) * rows.step, strides, rows.held)
+    arrays, stride_list, held = _in_rows(list(block), axis)
+    return _Columns(as_column([array.data.ptr for array in arrays]), as_column(stride_list), held)
 
 
 # Copies that are no join.
@@ -398,48 +424,51 @@ def _duplicate(array: CuPyArray) -> CuPyArray:
             launcher = launcher_for(array.data.device_id)
             launcher.copy_few(False, result.data.ptr, rows, [array.data.ptr], width, [stride])
             return result
-    return array.copy(order="C")
+    # As plain bits, since CuPy has no kernels for some dtypes, such as float8.
+    copied = array.view(_BITS[array.itemsize]).copy(order="C")
+    return _ndarray(array.shape, array.dtype, copied.data)
 
 
 def split(array: CuPyArray, cut: Cut, starts: Column, stops: Column, kind: Kind) -> Blocks:
     """Copies of the chunks of an array, packed in one allocation."""
-    if not len(starts):
-        return ()
+    with _on(kind.device.id):
+        return (_scatter(array, cut, starts, stops),) if len(starts) else ()
+
+
+def _scatter(array: CuPyArray, cut: Cut, starts: Column, stops: Column) -> Run:
     shape, axis = cut.shape, cut.axis
     rows, length, inner = plan.matrix(shape, axis)
-    device, itemsize = kind.device.id, array.itemsize
-    with _on(device):
-        if rows == 1:
-            # The chunks of a row-major copy follow one another already.
-            return (Run(_duplicate(array), cut, starts, stops),)
-        stride = _row_stride(array, axis)
-        if stride is None or stride <= 0:
-            array = array.copy(order="C")
-            stride = length * inner * itemsize
-        base = _empty((array.size,), kind.dtype)
-        packed = Run(base, Cut(shape, axis, cut.dropped, True), starts, stops)
-        first, step, width = base.data.ptr, packed.cut.step * itemsize, inner * itemsize
-        launcher, matrix, pitch = launcher_for(device), array.data.ptr, length * width
-        if isinstance(starts, range):
-            size = starts.step
-            launcher.copy_uniform(True, matrix, rows, pitch, size * width, first, size * step, matrix_stride=stride)
-        elif len(starts) <= FEW:
-            places = [int(start) for start in starts]
-            addresses = [first + place * step for place in places]
-            bounds = [*(place * width for place in places), pitch]
-            launcher.copy_few(True, matrix, rows, addresses, bounds, matrix_stride=stride)
-        else:
-            column = as_column(starts)
-            ends = np.append(column * width, pitch)
-            launcher.copy_many(True, matrix, rows, first + column * step, ends, matrix_stride=stride)
-    return (packed,)
+    if rows == 1:
+        # The chunks of a row-major copy follow one another already.
+        return Run(_duplicate(array), cut, starts, stops)
+    width = inner * array.itemsize
+    stride = _row_stride(array, axis)
+    if stride is None or stride <= 0:
+        array, stride = _duplicate(array), length * width
+    base = _empty((array.size,), array.dtype)
+    packed = Run(base, Cut(shape, axis, cut.dropped, True), starts, stops)
+    launcher = launcher_for(array.data.device_id)
+    first, step = base.data.ptr, packed.cut.step * array.itemsize
+    matrix, pitch = array.data.ptr, length * width
+    if isinstance(starts, range):
+        size = starts.step
+        launcher.copy_uniform(True, matrix, rows, pitch, size * width, first, size * step, matrix_stride=stride)
+    elif len(starts) <= FEW:
+        places = [int(start) for start in starts]
+        addresses, bounds = [first + place * step for place in places], [place * width for place in places]
+        launcher.copy_few(True, matrix, rows, addresses, [*bounds, pitch], matrix_stride=stride)
+    else:
+        column = as_column(starts)
+        ends = np.append(column * width, pitch)
+        launcher.copy_many(True, matrix, rows, first + column * step, ends, matrix_stride=stride)
+    return packed
 
 
 def pack(arrays: Sequence[CuPyArray], kind: Kind) -> Blocks:
     """Copies of arrays of any shapes, packed in one allocation."""
     device, itemsize = kind.device.id, kind.dtype.itemsize
     with _on(device):
-        rows = [array if array._c_contiguous else array.copy(order="C") for array in arrays]
+        rows = [array if array._c_contiguous else _duplicate(array) for array in arrays]
         ends = list(accumulate([array.size for array in arrays], initial=0))
         addresses, bounds = [array.data.ptr for array in rows], [end * itemsize for end in ends]
         base = _gather((ends[-1],), kind.dtype, device, 1, addresses, bounds, None).into_new_memory()
