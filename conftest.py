@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import re
 from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,7 +14,7 @@ import pytest
 
 import seqarray as sa
 from seqarray.elementtypes import can_hold
-from seqarray.namespaces import resolve_namespace
+from seqarray.namespaces import entering, resolve_namespace
 
 #: Name of the backend to the module it needs.
 BACKENDS = {
@@ -26,16 +27,32 @@ BACKENDS = {
     "cupy": "cupy",
 }
 
+#: CuPy without a device: what `cupy` stands for when `--backend` names it, and is not there otherwise.
+CUPY_HOST = "cupy-host"
+
 #: Reasons for which a test may be skipped when every backend has to be there.
 EXPLAINED_SKIPS = (
     r"\S+ cannot hold \S+",
     r"cupy has no usable GPU here",
+    r"nvcc is not installed",
 )
+
+
+#: On cupy-host, what CuPy arrays cannot be of, and why: the only things that they may be skipped for.
+CUPY_CANNOT_HOLD = {
+    "string": "CuPy has neither text nor objects",
+    "bytes": "CuPy has no bytes",
+    r"float8_\w+": "CuPy makes no arrays of what it cannot compute with",
+}
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
-        "--backend", action="append", choices=sorted(BACKENDS), help="test this backend only (may be given repeatedly)"
+        "--backend",
+        action="append",
+        choices=sorted([*BACKENDS, CUPY_HOST]),
+        help="test this backend only (may be given repeatedly); cupy-host is CuPy with g++ in place of a device, and "
+        "leaves out the tests that have nothing to do with it",
     )
     parser.addoption(
         "--strict-skips", action="store_true", help="fail on a missing backend, and on every skip that is not explained"
@@ -47,17 +64,60 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "engine: tests what an engine adds to copying/standard.py")
+    config.addinivalue_line(
+        "markers", "cupy_host: needs CuPy on the host, which counts what it does; not run otherwise"
+    )
+    if on_cupy_host(config):
+        if "cupy" in config.getoption("--backend"):
+            raise pytest.UsageError("--backend: cupy and cupy-host cannot be tested in one process")
+        from tests.cupy_host import entry_points, toolchain
+
+        if toolchain.missing() is None:
+            entry_points.start()
     if config.getoption("--standard-only"):
         from seqarray import copying
 
         copying.ENGINES.clear()
 
 
+def on_cupy_host(config: pytest.Config) -> bool:
+    """Whether the tests run on CuPy without a device."""
+    return CUPY_HOST in (config.getoption("--backend") or ())
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    if config.getoption("--standard-only"):
-        kept = [item for item in items if item.get_closest_marker("engine") is None]
-        config.hook.pytest_deselected(items=[item for item in items if item not in kept])
-        items[:] = kept
+    def wanted(item: pytest.Item) -> bool:
+        if config.getoption("--standard-only") and item.get_closest_marker("engine"):
+            return False
+        needs_cupy_host = item.get_closest_marker("cupy_host") is not None
+        if not on_cupy_host(config):
+            return not needs_cupy_host
+        callspec = getattr(item, "callspec", None)
+        backend = callspec.params.get("backend") if callspec else None
+        return needs_cupy_host or backend == "cupy" or backend in config.getoption("--backend")
+
+    kept, left_out = [], []
+    for item in items:
+        (kept if wanted(item) else left_out).append(item)
+    config.hook.pytest_deselected(items=left_out)
+    items[:] = kept
+
+
+def pytest_make_parametrize_id(config: pytest.Config, val: object, argname: str) -> str | None:
+    return CUPY_HOST if argname == "backend" and val == "cupy" and on_cupy_host(config) else None
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    if item.get_closest_marker("cupy_host"):
+        require_cupy_host()
+
+
+def require_cupy_host() -> None:
+    """Skip the test where CuPy on the host lacks something, and say what."""
+    from tests.cupy_host import toolchain
+
+    if reason := toolchain.missing():
+        pytest.skip(f"CuPy on the host: {reason}")
 
 
 @pytest.hookimpl(wrapper=True)
@@ -65,7 +125,10 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
     report = yield
     if report.skipped and not hasattr(report, "wasxfail") and item.config.getoption("--strict-skips"):
         reason = report.longrepr[2].removeprefix("Skipped: ")
-        if not any(re.fullmatch(pattern, reason) for pattern in EXPLAINED_SKIPS):
+        accepted = EXPLAINED_SKIPS
+        if on_cupy_host(item.config):
+            accepted = (*(f"cupy cannot hold {name}" for name in CUPY_CANNOT_HOLD), "cupy has no usable GPU here")
+        if not any(re.fullmatch(pattern, reason) for pattern in accepted):
             report.outcome = "failed"
             report.longrepr = f"skipped without an accepted reason: {reason}"
     return report
@@ -82,6 +145,10 @@ class Backend:
     def holds(self, element_type: str) -> bool:
         """Whether arrays of this backend can be of an element type."""
         return can_hold(self.xp, element_type, self.device)
+
+    def current(self) -> AbstractContextManager[Any]:
+        """A context for expressions of arrays of the backend: CuPy computes on the current device only."""
+        return entering(self.xp, self.device)
 
     def array(self, values: Any, dtype: Any = None) -> Any:
         """An array of the backend with these values; skips the test where it cannot hold their type."""
@@ -110,7 +177,9 @@ def backend(request: pytest.FixtureRequest) -> Iterator[Backend]:
     """Every backend in turn."""
     name = request.param
     wanted = request.config.getoption("--backend")
-    if wanted and name not in wanted:
+    if name == "cupy" and on_cupy_host(request.config):
+        require_cupy_host()
+    elif wanted and name not in wanted:
         pytest.skip(f"--backend leaves {name} out")
     try:
         module = importlib.import_module(BACKENDS[name])
@@ -125,7 +194,8 @@ def backend(request: pytest.FixtureRequest) -> Iterator[Backend]:
         case "cupy":
             if not module.cuda.is_available():
                 pytest.skip("cupy has no usable GPU here")
-            device = module.cuda.Device()
+            # On the host there is a second device, which is not the current one.
+            device = module.cuda.Device(1) if on_cupy_host(request.config) else module.cuda.Device()
         case "jax" | "jax-x64":
             before = module.config.jax_enable_x64
             module.config.update("jax_enable_x64", name == "jax-x64")

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from functools import wraps
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import array_api_strict
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
+
+if TYPE_CHECKING:
+    from tests.cupy_host.counting import Counts
 
 # The same examples in every run; how long one takes says nothing on a shared machine.
 settings.register_profile(
@@ -117,3 +121,19 @@ def count_calls(monkeypatch: pytest.MonkeyPatch) -> Callable[[Any, str], list[tu
         return calls
 
     return count
+
+
+@pytest.fixture
+def counting() -> Callable[[], AbstractContextManager[Counts]]:
+    """Counts what CuPy does in a block, in tests that are marked `cupy_host`."""
+    from tests.cupy_host.counting import counting
+
+    return counting
+
+
+@pytest.fixture
+def without_device_work() -> Callable[[], AbstractContextManager[None]]:
+    """Counts, but does not do, what is for the device in a block, in tests that are marked `cupy_host`."""
+    from tests.cupy_host.counting import without_device_work
+
+    return without_device_work

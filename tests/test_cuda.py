@@ -9,7 +9,7 @@ import pytest
 import seqarray as sa
 from seqarray.testing import assert_arrays_equal, assert_sequences_equal
 
-pytestmark = pytest.mark.cupy_host
+pytestmark = [pytest.mark.cupy_host, pytest.mark.engine]
 
 
 @pytest.fixture
