@@ -67,6 +67,7 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line(
         "markers", "cupy_host: needs CuPy on the host, which counts what it does; not run otherwise"
     )
+    config.addinivalue_line("markers", "gpu: runs on a real device, and on CuPy on the host as far as that can")
     if on_cupy_host(config):
         if "cupy" in config.getoption("--backend"):
             raise pytest.UsageError("--backend: cupy and cupy-host cannot be tested in one process")

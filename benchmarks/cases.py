@@ -31,7 +31,7 @@ class Case:
     sizes : dict
         From the name of a size to a function that makes the arguments of `work`.  From small to large.
     amounts : dict
-        From the name of a size to (pieces, result bytes), known without making it.
+        From the name of a size to (pieces, bytes of new memory in the result), known without making it.
     threads : bool
         Whether a library may use threads for it, so that single calls after a pause are timed too.
     quick : tuple of str
@@ -103,7 +103,32 @@ def _row_lengths(count: int) -> np.ndarray:
     return np.random.default_rng(2).integers(1, 256, count)
 
 
+def _ragged_rows(*mebibytes: int) -> dict[str, Any]:
+    return {
+        "sizes": {f"{m} MiB": lambda rng, m=m: (_ragged(rng, m * MIB), 0) for m in mebibytes},
+        "amounts": {f"{m} MiB": (128, m * MIB) for m in mebibytes},
+        "threads": True,
+        "quick": ("16 MiB",),
+    }
+
+
+def _rejoined(nbytes: int) -> dict[str, Any]:
+    counts = (100, 10_000)
+    return {
+        "sizes": {f"{n} chunks": lambda rng, n=n: (floats(rng, 10_000, 64), 10_000 // n, 0) for n in counts},
+        "amounts": {f"{n} chunks": (n, nbytes) for n in counts},
+        "quick": ("100 chunks",),
+        "backends": ("numpy", "cupy", "torch"),
+    }
+
+
 _TINY = "3 x (2, 3)"
+#: The sizes of 10 000 rows, as they may be given.
+_ROWS: dict[str, Any] = {
+    "by size": 1,
+    "by an array of sizes": np.ones(10_000, dtype=np.int64),
+    "by a list of sizes": [1] * 10_000,
+}
 _APPENDS = (250, 1_000, 4_000, 8_000, 16_000, 32_000, 64_000)
 
 CASES = [
@@ -127,8 +152,11 @@ CASES = [
         "split-tiny",
         "split of a tiny array into rows: the overhead of a call",
         "split",
-        {"(2, 3) into 2": lambda rng: (floats(rng, 2, 3), [1, 1], 0)},
-        {"(2, 3) into 2": (2, 24)},
+        {
+            "(2, 3) into 2": lambda rng: (floats(rng, 2, 3), None, 0),
+            "(2, 3) by a list of sizes": lambda rng: (floats(rng, 2, 3), [1, 1], 0),
+        },
+        dict.fromkeys(("(2, 3) into 2", "(2, 3) by a list of sizes"), (2, 24)),
         quick=("(2, 3) into 2",),
     ),
     Case("concat-axis0", "concat of 3 squares on axis 0", "concat", **_squares(0)),
@@ -139,11 +167,15 @@ CASES = [
         "concat-ragged",
         "concat of 128 ragged rows",
         "concat",
-        {f"{m} MiB": lambda rng, m=m: (_ragged(rng, m * MIB), 0) for m in (16, 256, 1024)},
-        {f"{m} MiB": (128, m * MIB) for m in (16, 256, 1024)},
-        threads=True,
-        quick=("16 MiB",),
+        **_ragged_rows(16, 256, 1024),
         gpu_sizes=("1024 MiB",),
+    ),
+    Case(
+        "concat-out",
+        "concat of 128 ragged rows into an array that is there (out=)",
+        "concat_out",
+        **_ragged_rows(16, 256),
+        backends=("numpy",),
     ),
     Case(
         "concat-columns",
@@ -158,7 +190,7 @@ CASES = [
         "split-wide",
         "split of a square on axis 1 into 64",
         "split",
-        {f"({n}, {n})": lambda rng, n=n: (floats(rng, n, n), [n // 64] * 64, 1) for n in (512, 4096)},
+        {f"({n}, {n})": lambda rng, n=n: (floats(rng, n, n), n // 64, 1) for n in (512, 4096)},
         {f"({n}, {n})": (64, n * n * 4) for n in (512, 4096)},
         threads=True,
         quick=("(512, 512)",),
@@ -167,16 +199,32 @@ CASES = [
         "split-long",
         "split of (100 000, 16) on axis 0",
         "split",
-        {f"into {n}": lambda rng, n=n: (floats(rng, 100_000, 16), [100_000 // n] * n, 0) for n in (1_000, 10_000)},
+        {f"into {n}": lambda rng, n=n: (floats(rng, 100_000, 16), 100_000 // n, 0) for n in (1_000, 10_000)},
         {f"into {n}": (n, 100_000 * 64) for n in (1_000, 10_000)},
         threads=True,
         quick=("into 1000",),
     ),
     Case(
+        "split-views",
+        "split of (10 000, 64) into 10 000 without a copy",
+        "split_views",
+        {name: lambda rng, rows=rows: (floats(rng, 10_000, 64), rows, 0) for name, rows in _ROWS.items()},
+        dict.fromkeys(_ROWS, (10_000, 0)),
+        quick=("by size",),
+        backends=("numpy", "cupy", "torch"),
+    ),
+    Case("rejoin", "concat of the chunks of one split of (10 000, 64)", "rejoin", **_rejoined(10_000 * 256)),
+    Case(
+        "rejoin-view",
+        "concat of such chunks with copy=None: seqarray gives a view of what was split, and no bytes move",
+        "rejoin_view",
+        **_rejoined(0),
+    ),
+    Case(
         "round-trip",
         "split of (100 000, 16) on axis 0, and concat of the chunks",
         "round_trip",
-        {f"into {n}": lambda rng, n=n: (floats(rng, 100_000, 16), [100_000 // n] * n, 0) for n in (1_000, 10_000)},
+        {f"into {n}": lambda rng, n=n: (floats(rng, 100_000, 16), 100_000 // n, 0) for n in (1_000, 10_000)},
         {f"into {n}": (n, 100_000 * 64) for n in (1_000, 10_000)},
         threads=True,
         quick=("into 1000",),
@@ -199,6 +247,15 @@ CASES = [
         {f"n = {n}": lambda rng, n=n: (n, floats(rng, 3)) for n in (1_000, 64_000)},
         {f"n = {n}": (n, 0) for n in (1_000, 64_000)},
         quick=("n = 1000",),
+        backends=("numpy",),
+    ),
+    Case(
+        "window",
+        "1 000 steps of a window: an insert at the end and an erase at the front",
+        "window",
+        {"of 1000": lambda rng: (1_000, floats(rng, 3))},
+        {"of 1000": (1_000, 0)},
+        quick=("of 1000",),
         backends=("numpy",),
     ),
     Case(

@@ -11,7 +11,7 @@ import os
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import cache
+from functools import cache, cached_property
 from itertools import accumulate, pairwise
 from typing import Any
 
@@ -22,7 +22,8 @@ from seqarray.copying import hostpool
 
 Work = Callable[[], Any]
 Kind = Callable[..., Work | None]
-Sizes = Sequence[int]
+#: As seqarray takes them: None for chunks of one, one size for all chunks, or the size of each.
+Sizes = int | Sequence[int] | np.ndarray | None
 
 
 def _not_done(*_: Any) -> None:
@@ -43,6 +44,8 @@ class Library:
     recycles = False
     #: Its time is spent in memory and not in Python, so that inputs rotate.
     rotates = True
+    #: Whose threads spin for a while after a call (seen as processor time that is spent while sleeping); "" if none do.
+    spins = ""
     #: More pieces than this are not timed on its arrays: they take minutes to prepare.
     most_pieces = 1_000_000
     #: Said below the tables.
@@ -52,6 +55,10 @@ class Library:
         """Whether a result of this size lies in memory that an earlier one has left."""
         del nbytes
         return self.recycles
+
+    def does(self, work: str) -> bool:
+        """Whether it can do a piece of work, as far as that is known before the inputs are."""
+        return getattr(type(self), work) is not _not_done
 
     def missing(self) -> str:
         """Why it cannot be used here; "" if it can."""
@@ -85,22 +92,45 @@ class Library:
     concat: Kind = _not_done
     #: Join arrays along a new axis: (arrays, axis).
     stack: Kind = _not_done
+    #: Join arrays along an existing axis into an array that is there: (arrays, axis).
+    concat_out: Kind = _not_done
     #: Copies of all chunks of an array: (x, sizes, axis).
     split: Kind = _not_done
+    #: All chunks of an array, in its own memory: (x, sizes, axis).
+    split_views: Kind = _not_done
+    #: Join the chunks of a split that was made before: (x, sizes, axis).
+    rejoin: Kind = _not_done
+    #: The same without a copy, by those who can: (x, sizes, axis).
+    rejoin_view: Kind = _not_done
     #: Split into copies, and join them again: (x, sizes, axis).
     round_trip: Kind = _not_done
     #: Insert an element a number of times at the end, and join: (count, element).
     append: Kind = _not_done
     #: 500 inserts and 500 erases at the end of a number of elements: (count, element).
     push_and_pop: Kind = _not_done
+    #: 1 000 times an insert at the end and an erase at the front of a number of elements: (count, element).
+    window: Kind = _not_done
     #: A copy of the element in the middle: (arrays,).
     at: Kind = _not_done
     #: Bring a ragged list of rows to the device: (arrays,).
     upload: Kind = _not_done
 
 
-def _offsets(sizes: Sizes) -> list[int]:
-    return list(accumulate(sizes))[:-1]
+def _lengths(x: np.ndarray, sizes: Sizes, axis: int) -> list[int]:
+    """The length of every chunk."""
+    if sizes is None or isinstance(sizes, int):
+        size, length = sizes or 1, x.shape[axis]
+        return [min(size, length - start) for start in range(0, length, size)]
+    return [int(size) for size in sizes]
+
+
+def _cuts(x: np.ndarray, sizes: Sizes, axis: int) -> Any:
+    """What np.split takes: the number of chunks of one size, else where they begin."""
+    if isinstance(sizes, np.ndarray):
+        return np.cumsum(sizes)[:-1]
+    lengths = _lengths(x, sizes, axis)
+    same = not isinstance(sizes, Sequence) and lengths[-1] == lengths[0]
+    return len(lengths) if same else list(accumulate(lengths))[:-1]
 
 
 class NumPy(Library):
@@ -114,13 +144,26 @@ class NumPy(Library):
     def stack(self, arrays: list[np.ndarray], axis: int) -> Work:
         return lambda: np.stack(arrays, axis)
 
+    def concat_out(self, arrays: list[np.ndarray], axis: int) -> Work:
+        out = _place_for(arrays, axis)
+        return lambda: np.concatenate(arrays, axis, out)
+
     def split(self, x: np.ndarray, sizes: Sizes, axis: int) -> Work:
-        offsets = _offsets(sizes)
-        return lambda: [chunk.copy() for chunk in np.split(x, offsets, axis)]
+        cuts = _cuts(x, sizes, axis)
+        return lambda: [chunk.copy() for chunk in np.split(x, cuts, axis)]
+
+    def split_views(self, x: np.ndarray, sizes: Sizes, axis: int) -> Work:
+        cuts = _cuts(x, sizes, axis)
+        return lambda: np.split(x, cuts, axis)
+
+    def rejoin(self, x: np.ndarray, sizes: Sizes, axis: int) -> Work:
+        return self.concat(np.split(x, _cuts(x, sizes, axis), axis), axis)
+
+    rejoin_view = rejoin
 
     def round_trip(self, x: np.ndarray, sizes: Sizes, axis: int) -> Work:
-        offsets = _offsets(sizes)
-        return lambda: np.concatenate([chunk.copy() for chunk in np.split(x, offsets, axis)], axis)
+        cuts = _cuts(x, sizes, axis)
+        return lambda: np.concatenate([chunk.copy() for chunk in np.split(x, cuts, axis)], axis)
 
     def append(self, count: int, element: np.ndarray) -> Work:
         def work() -> np.ndarray:
@@ -143,15 +186,34 @@ class NumPy(Library):
 
         return work
 
+    def window(self, count: int, element: np.ndarray) -> Work:
+        items = [element] * count
+
+        def work() -> list[np.ndarray]:
+            for _ in range(1_000):
+                items.append(element)
+                items.pop(0)
+            return list(items)
+
+        return work
+
     def at(self, arrays: list[np.ndarray]) -> Work:
         return arrays[len(arrays) // 2].copy
 
 
+def _place_for(arrays: list[np.ndarray], axis: int) -> np.ndarray:
+    """An array for the result of a concat.  It holds zeros, so that one who writes nothing does not pass."""
+    shape = list(arrays[0].shape)
+    shape[axis] = sum(a.shape[axis] for a in arrays)
+    return np.zeros(shape, arrays[0].dtype)
+
+
 class Torch(Library):
-    """torch.cat, torch.stack and torch.split_with_sizes_copy."""
+    """torch.cat, torch.stack, torch.split and torch.split_with_sizes_copy."""
 
     name, module, pip = "torch", "torch", "torch"
     device = "cpu"
+    spins = "torch"
 
     @property
     def torch(self) -> Any:
@@ -169,13 +231,28 @@ class Torch(Library):
         stack, tensors = self.torch.stack, [self.array(a) for a in arrays]
         return lambda: stack(tensors, axis)
 
+    def concat_out(self, arrays: list[np.ndarray], axis: int) -> Work:
+        cat, tensors, out = self.torch.cat, [self.array(a) for a in arrays], self.array(_place_for(arrays, axis))
+        return lambda: cat(tensors, axis, out=out)
+
     def split(self, x: np.ndarray, sizes: Sizes, axis: int) -> Work:
-        split, tensor, sizes = self.torch.split_with_sizes_copy, self.array(x), list(sizes)
-        return lambda: split(tensor, sizes, axis)
+        split, tensor, lengths = self.torch.split_with_sizes_copy, self.array(x), _lengths(x, sizes, axis)
+        return lambda: split(tensor, lengths, axis)
+
+    def split_views(self, x: np.ndarray, sizes: Sizes, axis: int) -> Work:
+        split, tensor = self.torch.split, self.array(x)
+        given = sizes if isinstance(sizes, int) else _lengths(x, sizes, axis)
+        return lambda: split(tensor, given, axis)
+
+    def rejoin(self, x: np.ndarray, sizes: Sizes, axis: int) -> Work:
+        cat, tensors = self.torch.cat, self.torch.split(self.array(x), _lengths(x, sizes, axis), axis)
+        return lambda: cat(tensors, axis)
+
+    rejoin_view = rejoin
 
     def round_trip(self, x: np.ndarray, sizes: Sizes, axis: int) -> Work:
-        torch, tensor, sizes = self.torch, self.array(x), list(sizes)
-        return lambda: torch.cat(torch.split_with_sizes_copy(tensor, sizes, axis), axis)
+        torch, tensor, lengths = self.torch, self.array(x), _lengths(x, sizes, axis)
+        return lambda: torch.cat(torch.split_with_sizes_copy(tensor, lengths, axis), axis)
 
     def at(self, arrays: list[np.ndarray]) -> Work:
         tensors = [self.array(a) for a in arrays]
@@ -186,6 +263,7 @@ class TorchCUDA(Torch):
     """torch on a CUDA device."""
 
     name, device = "torch (CUDA)", "cuda"
+    spins = ""
     recycles = True
 
     def missing(self) -> str:
@@ -226,10 +304,10 @@ class Jax(Library):
         return lambda: jnp.stack(own, axis)
 
     def split(self, x: np.ndarray, sizes: Sizes, axis: int) -> Work | None:
-        if len(sizes) > 100:
+        if len(_lengths(x, sizes, axis)) > 100:
             return None  # it compiles for seconds then
-        jnp, own, offsets = importlib.import_module("jax.numpy"), self.array(x), np.asarray(_offsets(sizes))
-        return lambda: jnp.split(own, offsets, axis)
+        jnp, own, cuts = importlib.import_module("jax.numpy"), self.array(x), _cuts(x, sizes, axis)
+        return lambda: jnp.split(own, cuts if isinstance(cuts, int) else np.asarray(cuts), axis)
 
     def at(self, arrays: list[np.ndarray]) -> Work:
         jnp, own = importlib.import_module("jax.numpy"), [self.array(a) for a in arrays]
@@ -264,9 +342,10 @@ class Dask(Library):
         return lambda: da.stack(own, axis)
 
     def split(self, x: np.ndarray, sizes: Sizes, axis: int) -> Work:
-        own, ends = self.array(x), list(accumulate(sizes))
+        own, lengths = self.array(x), _lengths(x, sizes, axis)
+        ends = list(accumulate(lengths))
         before = (slice(None),) * axis
-        return lambda: [own[(*before, slice(b - n, b))] for b, n in zip(ends, sizes, strict=True)]
+        return lambda: [own[(*before, slice(b - n, b))] for b, n in zip(ends, lengths, strict=True)]
 
 
 class CuPy(Library):
@@ -306,8 +385,18 @@ class CuPy(Library):
         return lambda: cupy.stack(own, axis)
 
     def split(self, x: np.ndarray, sizes: Sizes, axis: int) -> Work:
-        cupy, own, offsets = self.cupy, self.array(x), _offsets(sizes)
-        return lambda: [chunk.copy() for chunk in cupy.split(own, offsets, axis)]
+        cupy, own, cuts = self.cupy, self.array(x), _cuts(x, sizes, axis)
+        return lambda: [chunk.copy() for chunk in cupy.split(own, cuts, axis)]
+
+    def split_views(self, x: np.ndarray, sizes: Sizes, axis: int) -> Work:
+        cupy, own, cuts = self.cupy, self.array(x), _cuts(x, sizes, axis)
+        return lambda: cupy.split(own, cuts, axis)
+
+    def rejoin(self, x: np.ndarray, sizes: Sizes, axis: int) -> Work:
+        cupy, chunks = self.cupy, self.cupy.split(self.array(x), _cuts(x, sizes, axis), axis)
+        return lambda: cupy.concatenate(chunks, axis)
+
+    rejoin_view = rejoin
 
     def at(self, arrays: list[np.ndarray]) -> Work:
         own = [self.array(a) for a in arrays]
@@ -337,6 +426,7 @@ class OnnxRuntime(Library):
 
     name, module, pip = "onnxruntime", "onnxruntime", "onnxruntime onnx"
     recycles = True
+    spins = "onnxruntime"
     note = (
         "onnxruntime, onnx-reference: models of one node (Loop with SequenceInsert for inserts); session time included."
     )
@@ -374,20 +464,28 @@ class OnnxRuntime(Library):
         return lambda: run({"x": arrays})[0]
 
     def split(self, x: np.ndarray, sizes: Sizes, axis: int) -> Work:
+        declared, inputs = self._sizes(sizes)
         run = self.session(
-            '<ir_version: 8, opset_import: ["" : 17]> cut (float[] x, int64[n] sizes) => (seq(float[]) y)'
-            f"{{ y = SplitToSequence <axis = {axis}> (x, sizes) }}"
+            f'<ir_version: 8, opset_import: ["" : 17]> cut (float[] x{declared}) => (seq(float[]) y)'
+            f"{{ y = SplitToSequence <axis = {axis}> (x{', sizes' * bool(inputs)}) }}"
         )
-        chunk_sizes = np.asarray(sizes, dtype=np.int64)
-        return lambda: run({"x": x, "sizes": chunk_sizes})[0]
+        return lambda: run({"x": x, **inputs})[0]
 
     def round_trip(self, x: np.ndarray, sizes: Sizes, axis: int) -> Work:
+        declared, inputs = self._sizes(sizes)
         run = self.session(
-            '<ir_version: 8, opset_import: ["" : 17]> trip (float[] x, int64[n] sizes) => (float[] y)'
-            f"{{ s = SplitToSequence <axis = {axis}> (x, sizes) y = ConcatFromSequence <axis = {axis}> (s) }}"
+            f'<ir_version: 8, opset_import: ["" : 17]> trip (float[] x{declared}) => (float[] y)'
+            f"{{ s = SplitToSequence <axis = {axis}> (x{', sizes' * bool(inputs)})"
+            f" y = ConcatFromSequence <axis = {axis}> (s) }}"
         )
-        chunk_sizes = np.asarray(sizes, dtype=np.int64)
-        return lambda: run({"x": x, "sizes": chunk_sizes})[0]
+        return lambda: run({"x": x, **inputs})[0]
+
+    def _sizes(self, sizes: Sizes) -> tuple[str, dict[str, np.ndarray]]:
+        """How a model declares the sizes, and what it is given."""
+        if sizes is None:
+            return "", {}
+        given = np.asarray(sizes, dtype=np.int64)
+        return f", int64{'[n]' * given.ndim} sizes", {"sizes": given}
 
     def append(self, count: int, element: np.ndarray) -> Work:
         run = self.session(_LOOP)
@@ -407,6 +505,7 @@ class OnnxReference(OnnxRuntime):
 
     name, module, pip = "onnx-reference", "onnx.reference", "onnx"
     recycles = False
+    spins = ""
     note = ""
 
     def missing(self) -> str:
@@ -431,6 +530,7 @@ class SeqArray(Library):
     def __init__(self, backend: Library) -> None:
         self.backend = backend
         self.recycles = backend.recycles
+        self.spins = backend.spins
 
     def recycles_at(self, nbytes: int) -> bool:
         return self.recycles or (self.backend.name == "numpy" and nbytes >= hostpool.POOL_FROM)
@@ -458,13 +558,31 @@ class SeqArray(Library):
         sequence = self.sequence(arrays)
         return lambda: sa.concat_from_sequence(sequence, axis=axis, new_axis=1)
 
+    def concat_out(self, arrays: list[np.ndarray], axis: int) -> Work:
+        sequence, out = self.sequence(arrays), self.array(_place_for(arrays, axis))
+        return lambda: sa.concat_from_sequence(sequence, axis=axis, out=out)
+
     def split(self, x: np.ndarray, sizes: Sizes, axis: int) -> Work:
-        own, argument = self.array(x), _as_argument(sizes)
-        return lambda: sa.split_to_sequence(own, argument, axis=axis)
+        own = self.array(x)
+        if sizes is None:
+            return lambda: sa.split_to_sequence(own, axis=axis)
+        return lambda: sa.split_to_sequence(own, sizes, axis=axis)
+
+    def split_views(self, x: np.ndarray, sizes: Sizes, axis: int) -> Work:
+        own = self.array(x)
+        return lambda: sa.split_to_sequence(own, sizes, axis=axis, copy=None)
+
+    def rejoin(self, x: np.ndarray, sizes: Sizes, axis: int) -> Work:
+        sequence = sa.split_to_sequence(self.array(x), sizes, axis=axis)
+        return lambda: sa.concat_from_sequence(sequence, axis=axis)
+
+    def rejoin_view(self, x: np.ndarray, sizes: Sizes, axis: int) -> Work:
+        sequence = sa.split_to_sequence(self.array(x), sizes, axis=axis, copy=None)
+        return lambda: sa.concat_from_sequence(sequence, axis=axis, copy=None)
 
     def round_trip(self, x: np.ndarray, sizes: Sizes, axis: int) -> Work:
-        own, argument = self.array(x), _as_argument(sizes)
-        return lambda: sa.concat_from_sequence(sa.split_to_sequence(own, argument, axis=axis), axis=axis)
+        own = self.array(x)
+        return lambda: sa.concat_from_sequence(sa.split_to_sequence(own, sizes, axis=axis), axis=axis)
 
     def append(self, count: int, element: np.ndarray) -> Work:
         own = self.array(element)
@@ -491,6 +609,18 @@ class SeqArray(Library):
 
         return work
 
+    def window(self, count: int, element: np.ndarray) -> Work:
+        own = self.array(element)
+        start = self.sequence([element] * count)
+
+        def work() -> Any:
+            sequence = start
+            for _ in range(1_000):
+                sequence = sa.sequence_erase(sa.sequence_insert(sequence, own), 0)
+            return sequence
+
+        return work
+
     def at(self, arrays: list[np.ndarray]) -> Work:
         sequence, position = self.sequence(arrays), len(arrays) // 2
         return lambda: sa.sequence_at(sequence, position)
@@ -505,11 +635,6 @@ class SeqArray(Library):
         return work
 
 
-def _as_argument(sizes: Sizes) -> Any:
-    """Chunks of one size by that size, as a user would write them; others by their sizes."""
-    return int(sizes[0]) if len(set(sizes)) == 1 else np.asarray(sizes)
-
-
 class SeqArrayList(SeqArray):
     """seqarray, given a list of arrays each time."""
 
@@ -518,7 +643,7 @@ class SeqArrayList(SeqArray):
     def sequence(self, arrays: list[np.ndarray]) -> Any:
         return [self.array(a) for a in arrays]
 
-    split = round_trip = append = push_and_pop = at = upload = _not_done
+    split = split_views = rejoin = rejoin_view = round_trip = append = push_and_pop = window = at = upload = _not_done
 
 
 class SeqArrayTaken(SeqArray):
@@ -530,7 +655,12 @@ class SeqArrayTaken(SeqArray):
         work = super().split(x, sizes, axis)
         return lambda: list(work())
 
-    concat = stack = round_trip = append = push_and_pop = at = upload = _not_done
+    def split_views(self, x: np.ndarray, sizes: Sizes, axis: int) -> Work:
+        work = super().split_views(x, sizes, axis)
+        return lambda: list(work())
+
+    concat = concat_out = stack = rejoin = rejoin_view = _not_done
+    round_trip = append = push_and_pop = window = at = upload = _not_done
 
 
 class Memcpy(Library):
@@ -542,30 +672,44 @@ class Memcpy(Library):
     module, pip = "numpy", "numpy"
     note = "memcpy: a plain copy of the same bytes, cut into the same pieces (of at least 64 KiB)."
 
-    def __init__(self, threads: int, *, fresh: bool) -> None:
+    def __init__(self, threads: int, *, fresh: bool, sources: dict[int, np.ndarray] | None = None) -> None:
+        """Limits that are given one dictionary of `sources` share what they copy from, as libraries share inputs."""
         self.threads, self.fresh = threads, fresh
+        self.sources = {} if sources is None else sources
         memory = "fresh" if fresh else "reused"
         self.name = f"memcpy, {threads} thread{'s' if threads > 1 else ''}, {memory} memory"
         self.recycles = not fresh
         # Each thread on a processor of its own: left alone, a woken one often waits behind the one that woke it.
         self.processors = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []
-        self.pool = ThreadPoolExecutor(threads) if threads > 1 else None
-        if self.pool is not None and self.processors:
-            together = threading.Barrier(threads)
-            list(self.pool.map(self._pin, range(threads), [together] * threads))
         self.target = np.zeros(0, dtype=np.uint8)
+
+    @cached_property
+    def pool(self) -> ThreadPoolExecutor | None:
+        """The threads, made when they are first needed."""
+        if self.threads == 1:
+            return None
+        pool = ThreadPoolExecutor(self.threads)
+        if self.processors:
+            together = threading.Barrier(self.threads)
+            list(pool.map(self._pin, range(self.threads), [together] * self.threads))
+        return pool
 
     def _pin(self, index: int, together: threading.Barrier) -> None:
         together.wait()  # so that each thread gets one of these jobs
         os.sched_setaffinity(0, {self.processors[index % len(self.processors)]})
 
     def concat(self, arrays: list[np.ndarray], _: int) -> Work | None:
-        return self._copy([a.nbytes for a in arrays])
+        return self._copy(arrays, [a.nbytes for a in arrays])
 
     stack = concat
 
+    def concat_out(self, arrays: list[np.ndarray], axis: int) -> Work | None:
+        return None if self.fresh else self.concat(arrays, axis)
+
     def split(self, x: np.ndarray, sizes: Sizes, axis: int) -> Work | None:
-        return self._copy([x.nbytes * size // x.shape[axis] for size in sizes])
+        return self._copy(x, [x.nbytes * length // x.shape[axis] for length in _lengths(x, sizes, axis)])
+
+    rejoin = split
 
     def round_trip(self, x: np.ndarray, sizes: Sizes, axis: int) -> Work | None:
         work = self.split(x, sizes, axis)
@@ -574,7 +718,7 @@ class Memcpy(Library):
     def host(self, _: Any) -> Any:
         return None
 
-    def _copy(self, nbytes: list[int]) -> Work | None:
+    def _copy(self, given: object, nbytes: list[int]) -> Work | None:
         total = sum(nbytes)
         if total < 1 << 20:
             return None
@@ -582,7 +726,9 @@ class Memcpy(Library):
         for end in accumulate(nbytes):
             if end - bounds[-1] >= 1 << 16 or end == total:
                 bounds.append(end)
-        source = np.ones(total, dtype=np.uint8)
+        if id(given) not in self.sources:
+            self.sources[id(given)] = np.ones(total, dtype=np.uint8)
+        source = self.sources[id(given)]
         if not self.fresh and self.target.size != total:
             self.target = np.zeros(total, dtype=np.uint8)  # one for all input sets
         reused = None if self.fresh else self.target

@@ -19,6 +19,11 @@ Clock = Callable[[], float]
 ONCE_SECONDS = 2.0
 #: A call that is predicted to take longer than this is left out.
 LEFT_OUT_SECONDS = 10.0
+#: A turn lasts this long at least, however little time there is: a single short call says more of what ran before it.
+TURN_SECONDS = 0.001
+#: Threads of another library are given this long to end their spinning: measured after a call of 1 ms on two
+#: processors, torch's (libgomp) spin for 6 ms and onnxruntime's for 30 ms.
+SETTLE_SECONDS = 0.05
 
 
 @dataclass
@@ -37,6 +42,8 @@ class Contender:
         Number of input sets.
     device_seconds : callable or None
         Time that a device was busy with a call of a function, for contenders that run on one.
+    spins : str
+        The library whose threads spin for a while after a call, and keep a processor busy; "" if none do.
     """
 
     name: str
@@ -44,6 +51,7 @@ class Contender:
     finish: Callable[[Any], None] = lambda _: None
     n_sets: int = 1
     device_seconds: Callable[[Callable[[], Any]], float] | None = None
+    spins: str = ""
     _next: int = field(default=0, repr=False)
 
     def once(self, *, hot: bool = False) -> None:
@@ -74,19 +82,23 @@ def interleaved(
     rounds: dict[str, int],
     *,
     hot: bool = False,
+    settle: bool = False,
     clock: Clock = time.perf_counter,
+    sleep: Callable[[float], None] = time.sleep,
 ) -> dict[str, list[float]]:
     """Time per call of every contender in each of its rounds.
 
     Within a round all contenders take turns; who begins moves on by one each round, so that nobody always runs after
-    the same neighbour.
+    the same neighbour.  With `settle`, nobody runs beside threads of another library that still spin.
     """
     times: dict[str, list[float]] = {contender.name: [] for contender in contenders}
+    settler = _Settler(contenders if settle else (), sleep)
     for number in range(max(rounds.values())):
         shift = number % len(contenders)
         for contender in (*contenders[shift:], *contenders[:shift]):
             if number >= rounds[contender.name]:
                 continue
+            settler.before(contender, hot=hot)
             times[contender.name].append(seconds_per_call(contender, calls[contender.name], hot=hot, clock=clock))
     return times
 
@@ -96,18 +108,45 @@ def after_pauses(
     pause: float,
     rounds: dict[str, int],
     *,
+    settle: bool = False,
     clock: Clock = time.perf_counter,
     sleep: Callable[[float], None] = time.sleep,
 ) -> dict[str, list[float]]:
     """Times of single calls, each after a pause: what a hot loop hides is the cost of waking a thread."""
     times: dict[str, list[float]] = {contender.name: [] for contender in contenders}
+    settler = _Settler(contenders if settle else (), sleep)
     for number in range(max(rounds.values())):
         for contender in contenders:
             if number >= rounds[contender.name]:
                 continue
+            settler.before(contender)
             sleep(pause)
             times[contender.name].append(seconds_per_call(contender, 1, hot=False, clock=clock))
     return times
+
+
+class _Settler:
+    """Lets threads of another library come to rest before somebody's turn."""
+
+    def __init__(self, contenders: Sequence[Contender], sleep: Callable[[float], None]) -> None:
+        self.sleep = sleep
+        self.settles = bool(contenders)
+        # What ran before the first turn is not known: it may have been any of them.
+        self.spinning = {contender.spins for contender in contenders} - {""}
+
+    def before(self, contender: Contender, *, hot: bool = False) -> None:
+        """Wait if need be, and call once untimed: then its caches and threads are as in a program of its own."""
+        if not self.settles:
+            return
+        if self.spinning - {contender.spins}:
+            self.sleep(SETTLE_SECONDS)
+            contender.once(hot=hot)
+        self.spinning = {contender.spins} - {""}
+
+
+def settling(spins: Sequence[str]) -> list[int]:
+    """Which contenders wait for another library's threads in each round, given whose threads spin after each."""
+    return [i for i, own in enumerate(spins) if spins[i - 1] not in ("", own)]
 
 
 def quartiles(values: Sequence[float]) -> tuple[float, float, float]:
@@ -126,7 +165,8 @@ def ratios(ours: Sequence[float], theirs: Sequence[float]) -> list[float]:
 def predicted(history: Sequence[tuple[float, float]], work: float) -> float:
     """Time of a call at an amount of work, from (work, seconds) of smaller ones.
 
-    The last two give the power by which time grows; one alone is taken as linear.
+    The last two give the power by which time grows, from linear to quadratic: one call that a busy machine has held up
+    must not look like more.  One alone is taken as linear.
     """
     if not history:
         return 0.0
@@ -135,5 +175,5 @@ def predicted(history: Sequence[tuple[float, float]], work: float) -> float:
     if len(history) > 1:
         before_work, before = history[-2]
         if last_work != before_work:
-            power = max(1.0, log(last / before) / log(last_work / before_work))
+            power = min(2.0, max(1.0, log(last / before) / log(last_work / before_work)))
     return last * (work / last_work) ** power

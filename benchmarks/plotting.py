@@ -29,7 +29,7 @@ def save(result: dict[str, Any], path: Path) -> None:
     mpl.use("Agg")
     from matplotlib import pyplot as plt
 
-    figure, axes = plt.subplots(2, 2, figsize=(13, 11), layout="constrained")
+    figure, axes = plt.subplots(2, 2, figsize=(13, 15), height_ratios=(2, 3), layout="constrained")
     timed = [entry["backend"] for entry in result["results"]]
     backend = next((name for name in ("cupy", "numpy") if name in timed), timed[0] if timed else "numpy")
     entries = [entry for entry in result["results"] if entry["backend"] == backend]

@@ -9,9 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import measure
+from benchmarks.cases import CASES
 from benchmarks.libraries import PEERS, Memcpy
 
 OURS = "seqarray"
+LIST = "seqarray, list"
 TAKEN = "seqarray, all taken"
 MODES = ("rotating", "hot", "pause 2 ms", "pause 10 ms")
 
@@ -102,8 +104,8 @@ def summary_rows(result: dict[str, Any]) -> list[tuple[str, ...]]:
 
 
 DETAIL_HEADINGS = (
-    *("contender", "time", "GB/s", "seqarray's time / this (quartiles)", "hot"),
-    *("after 2 ms", "after 10 ms", "first call", "device"),
+    *("contender", "time", "GB/s", "seqarray's time / this (quartiles)", "list / this", "all taken / this"),
+    *("hot", "after 2 ms", "after 10 ms", "first call", "device"),
 )
 
 
@@ -121,18 +123,52 @@ def detail_rows(entry: dict[str, Any]) -> list[tuple[str, ...]]:
         if seconds is None:
             rows.append((label, "not timed", *[""] * (len(DETAIL_HEADINGS) - 2)))
             continue
-        quartiles = None if name == OURS else ratio_quartiles(entry, name)
         rows.append(
             (
                 label,
                 time_text(seconds) + (" (one call)" if record.get("once") else ""),
                 f"{entry['bytes'] / seconds / 1e9:.3g}" if entry["bytes"] >= 1 << 16 else "",
-                "" if quartiles is None else "{1:.3g} ({0:.3g} to {2:.3g})".format(*quartiles),
-                *(time_text(times[mode]) if mode in times else "" for mode in MODES[1:]),
+                *(_ratio_text(entry, name, ours) for ours in (OURS, LIST, TAKEN)),
+                *(_time_and_ratio(entry, name, mode, times) for mode in MODES[1:]),
                 time_text(record["first_call"]),
                 time_text(record["device"]) if "device" in record else "",
             )
         )
+    return rows
+
+
+def _ratio_text(entry: dict[str, Any], name: str, ours: str) -> str:
+    beside = name != OURS if ours == OURS else not is_ours(name)
+    quartiles = ratio_quartiles(entry, name, ours) if beside else None
+    return "" if quartiles is None else "{1:.3g} ({0:.3g} to {2:.3g})".format(*quartiles)
+
+
+def _time_and_ratio(entry: dict[str, Any], name: str, mode: str, times: dict[str, float]) -> str:
+    """A time of one mode, with seqarray's time over it in brackets."""
+    if mode not in times:
+        return ""
+    quartiles = None if name == OURS else ratio_quartiles(entry, name, OURS, mode)
+    return time_text(times[mode]) + ("" if quartiles is None else f" ({quartiles[1]:.3g})")
+
+
+GROWTH_TITLE = "How time grows with 8 times the inserts"
+GROWTH_HEADINGS = ("case", "arrays", "contender", "sizes", "work", "time")
+
+
+def growth_rows(result: dict[str, Any]) -> list[tuple[str, ...]]:
+    """How time grows with 8 times the work, where that is the question."""
+    growing = {case.name for case in CASES if case.plot_by == "growth"}
+    entries = [entry for entry in result["results"] if entry["case"] in growing]
+    rows = []
+    for large in entries:
+        for name, record in large["contenders"].items():
+            for small in entries:
+                before = small["contenders"].get(name, {}).get("rotating")
+                same = (small["case"], small["backend"]) == (large["case"], large["backend"])
+                if same and before and record.get("rotating") and large["pieces"] == 8 * small["pieces"]:
+                    times = measure.quartiles(record["rotating"])[1] / measure.quartiles(before)[1]
+                    sizes = f"{small['size']} -> {large['size']}"
+                    rows.append((large["case"], large["backend"], name, sizes, "8 x", f"{times:.3g} x"))
     return rows
 
 
@@ -147,8 +183,13 @@ def notes(result: dict[str, Any]) -> list[str]:
             "after 2 ms, after 10 ms: single calls after a pause; first call: with nothing warm."
         ),
         (
-            "ratio: median of the ratios within a round, and their quartiles; below 1 seqarray is faster. "
-            "GB/s: bytes of the result."
+            "ratio: median of the ratios within a round, and their quartiles; below 1 seqarray is faster. In brackets "
+            "behind a time: the same median, of that column. GB/s: bytes of the result."
+        ),
+        (
+            "After a call the threads of torch and onnxruntime spin for a while, and keep a processor busy. In cases "
+            f"that use threads, whoever comes next waits {measure.SETTLE_SECONDS * 1e3:.0f} ms and then makes one call "
+            "that is not timed, unless those threads are its own."
         ),
     ]
     texts.append(
@@ -185,6 +226,9 @@ def markdown(result: dict[str, Any]) -> str:
     lines += [f"* {note}" for note in notes(result)]
     lines += ["", "## seqarray against the fastest other library, worst first", ""]
     lines += _markdown_table(SUMMARY_HEADINGS, summary_rows(result))
+    growth = growth_rows(result)
+    if growth:
+        lines += ["", f"## {GROWTH_TITLE}", "", *_markdown_table(GROWTH_HEADINGS, growth)]
     title = ""
     for entry in result["results"]:
         if entry["title"] != title:
@@ -231,5 +275,11 @@ def show(result: dict[str, Any], console: Any, *, details: bool = True) -> None:
     for row in summary_rows(result):
         table.add_row(*row)
     console.print(table)
+    growth = growth_rows(result)
+    if growth:
+        table = Table(*GROWTH_HEADINGS, title=GROWTH_TITLE, title_justify="left")
+        for row in growth:
+            table.add_row(*row)
+        console.print(table)
     for note in notes(result):
         console.print(f"* {note}", style="dim", highlight=False)

@@ -29,9 +29,11 @@ PAUSES = {"pause 2 ms": 0.002, "pause 10 ms": 0.010}
 class Plan:
     """How much time there is, and how it is used."""
 
-    seconds: float = 450.0
+    seconds: float = 480.0
     rounds: int = 11
     hot_rounds: int = 7
+    #: Even where time is short; 3 where a call takes over a quarter of a second.
+    least_rounds: int = 5
     pauses: bool = True
     #: No task takes longer, even if there is time.
     task_seconds: float = 15.0
@@ -40,8 +42,18 @@ class Plan:
     #: Bytes of inputs to rotate through.
     rotation: int = machine.last_level_cache() * 5 // 4
 
+    def pauses_for(self, task: Task) -> dict[str, float]:
+        """The pauses after which a task is timed too."""
+        return PAUSES if self.pauses and task.case.threads else {}
 
-QUICK = Plan(seconds=14.0, rounds=5, hot_rounds=3, pauses=False, task_seconds=1.0, once=0.3, rotation=64 << 20)
+    def rounds_of(self, task: Task) -> int:
+        """Rounds of a task, all ways of timing it together."""
+        return self.rounds * (1 + len(self.pauses_for(task))) + self.hot_rounds
+
+
+QUICK = Plan(
+    seconds=14.0, rounds=5, hot_rounds=3, least_rounds=3, pauses=False, task_seconds=1.0, once=0.3, rotation=64 << 20
+)
 
 
 @dataclass(frozen=True)
@@ -108,15 +120,29 @@ def run(
     reporter.start(len(chosen))
     end = time.monotonic() + plan.seconds
     try:
+        gc.freeze()  # all that was imported: each collection would walk through it
+        needs = [_needs(task, peers, plan) for task in chosen]
         for number, task in enumerate(chosen):
             reporter.task(task)
-            budget = min(plan.task_seconds, max(0.1, (end - time.monotonic()) / (len(chosen) - number)))
-            results.append(_entry(task, peers, plan, budget, history, reporter))
+            waiting, shares = (sum(column) for column in zip(*needs[number:], strict=True))
+            wait, share = needs[number]
+            own = (end - time.monotonic() - waiting) * share / shares
+            results.append(_entry(task, peers, plan, wait + min(plan.task_seconds, max(0.1, own)), history, reporter))
             reporter.done()
             gc.collect()
     except KeyboardInterrupt:
         interrupted = True
+    finally:
+        gc.unfreeze()
     return {"machine": machine.description(command), "interrupted": interrupted, "results": results}
+
+
+def _needs(task: Task, peers: Sequence[str], plan: Plan) -> tuple[float, float]:
+    """Seconds that a task spends on waiting, and its share of the other time: the turns of contenders and inputs."""
+    able = [library for library in libraries_for(task, peers) if library.does(task.case.work)]
+    rounds = plan.rounds_of(task)
+    waits = len(measure.settling([library.spins for library in able])) * rounds if task.case.threads else 0
+    return waits * measure.SETTLE_SECONDS, (1 + len(able)) * rounds
 
 
 def _entry(
@@ -166,9 +192,10 @@ def libraries_for(task: Task, peers: Sequence[str]) -> Iterator[Library]:
         if (name in peers or name == task.backend) and not peer.missing():
             yield peer
     if task.backend == "numpy" and task.case.amounts[task.size][1] >= 1 << 20:
+        sources: dict[int, np.ndarray] = {}
         for fresh in (True, False):
             for threads in sorted({1, machine.cpu_count()}):
-                yield Memcpy(threads, fresh=fresh)
+                yield Memcpy(threads, fresh=fresh, sources=sources)
 
 
 class _Task:
@@ -194,8 +221,11 @@ class _Task:
         arguments = [task.case.sizes[task.size](rng) for _ in range(self._set_count())]
         work = getattr(NumPy(), task.case.work)(*arguments[0])
         expected = NumPy().host(work()) if work is not None else arguments[0][0]
+        # These results lie in memory that is given, or in that of the input.
+        makes_memory = task.case.work not in ("concat_out", "split_views")
         for library in libraries:
-            record: dict[str, Any] = {"recycled": library.recycles_at(task.case.amounts[task.size][1])}
+            recycled = makes_memory and library.recycles_at(task.case.amounts[task.size][1])
+            record: dict[str, Any] = {"recycled": recycled}
             estimate = measure.predicted(history.get((task.case.name, task.backend, library.name), []), task.work)
             if estimate > measure.LEFT_OUT_SECONDS:
                 record["left_out"] = f"predicted to take {estimate:.0f} s a call"
@@ -224,7 +254,7 @@ class _Task:
             return 1
         pieces, nbytes = self.task.case.amounts[self.task.size]
         wanted = -(-self.plan.rotation // max(nbytes, 1))
-        # A copy for each of the machine's limits, beside the one that all others share.
+        # One set is shared by all libraries, one by the machine's limits; results of some lie in memory of their own.
         allowed = machine.available_memory() // max(nbytes, 1) // 8
         return max(1, min(wanted, allowed, MOST_SETS, MOST_PIECES // pieces))
 
@@ -239,7 +269,7 @@ class _Task:
             raise ValueError("wrong answer")
         one_call = record["first_call"]
         if one_call < measure.ONCE_SECONDS:  # it may have compiled
-            one_call = measure.seconds_per_call(contender, 1, hot=True)
+            one_call = min(one_call, measure.seconds_per_call(contender, 1, hot=True))
         self.one_call[contender.name] = one_call
 
     def time(self) -> None:
@@ -250,23 +280,28 @@ class _Task:
             contenders = [c for c in contenders if c is not contender]
         if not contenders:
             return
-        plan = self.plan
-        paused = plan.pauses and self.task.case.threads
-        shares = plan.rounds + plan.hot_rounds
-        per_round = max(0.0, self.deadline - time.monotonic()) * (0.7 if paused else 0.9) / shares / len(contenders)
-        calls = {c.name: measure.calls_for(per_round, self.one_call[c.name]) for c in contenders}
+        plan, settle = self.plan, self.task.case.threads
+        pauses = plan.pauses_for(self.task)
+        settling = measure.settling([c.spins for c in contenders]) if settle else []
+        waiting = sum(measure.SETTLE_SECONDS + self.one_call[contenders[i].name] for i in settling)
+        left = max(0.0, self.deadline - time.monotonic() - waiting * plan.rounds_of(self.task))
+        per_round = left * (0.7 if pauses else 0.9) / (plan.rounds + plan.hot_rounds) / len(contenders)
+        turn = max(per_round, measure.TURN_SECONDS)
+        calls = {c.name: measure.calls_for(turn, self.one_call[c.name]) for c in contenders}
         rounds = {
-            c.name: max(3, min(plan.rounds, int(per_round * plan.rounds / self.one_call[c.name]) or 3))
+            c.name: max(
+                plan.least_rounds if self.one_call[c.name] <= 0.25 else 3,
+                min(plan.rounds, int(per_round * plan.rounds / self.one_call[c.name])),
+            )
             for c in contenders
         }
         hot_rounds = {name: min(count, plan.hot_rounds) for name, count in rounds.items()}
         phases: dict[str, Callable[[], dict[str, list[float]]]] = {
-            "rotating": lambda: measure.interleaved(contenders, calls, rounds),
-            "hot": lambda: measure.interleaved(contenders, calls, hot_rounds, hot=True),
+            "rotating": lambda: measure.interleaved(contenders, calls, rounds, settle=settle),
+            "hot": lambda: measure.interleaved(contenders, calls, hot_rounds, hot=True, settle=settle),
         }
-        if paused:
-            for name, pause in PAUSES.items():
-                phases[name] = partial(lambda pause: measure.after_pauses(contenders, pause, rounds), pause)
+        for name, pause in pauses.items():
+            phases[name] = partial(lambda pause: measure.after_pauses(contenders, pause, rounds, settle=settle), pause)
         for mode, phase in phases.items():
             while contenders:
                 try:
@@ -306,7 +341,7 @@ def _contender(library: Library, works: Sequence[Callable[[], Any]]) -> Contende
         except Exception as error:
             raise _ContenderError(library.name, error) from error
 
-    return Contender(library.name, call, library.finish, len(works), library.device_seconds)
+    return Contender(library.name, call, library.finish, len(works), library.device_seconds, library.spins)
 
 
 def _same(actual: Any, expected: Any) -> bool:

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from seqarray.arguments import Column, Shape
-from seqarray.namespaces import Array
+from seqarray.namespaces import Array, namespace_of
 
 BLOCK_LENGTH = 256
 
@@ -67,7 +67,7 @@ class Run:
         _, axis, dropped, packed = self.cut
         if packed:
             step = self.cut.step
-            return self.base[start * step : stop * step].reshape(self.cut.chunk_shape(stop - start))
+            return _reshaped(self.base[start * step : stop * step], self.cut.chunk_shape(stop - start))
         # array-api-strict takes an index for every axis, or an ellipsis.
         return self.base[(slice(None),) * axis + (start if dropped else slice(start, stop), ...)]
 
@@ -174,7 +174,7 @@ class PackedRun:
 
     def __getitem__(self, index: int) -> Array:
         start, shape = int(self.starts[index]), self.chunk_shapes[index]
-        return self.base[start : start + prod(shape)].reshape(shape)
+        return _reshaped(self.base[start : start + prod(shape)], shape)
 
     def __iter__(self) -> Iterator[Array]:
         return map(self.__getitem__, range(len(self)))
@@ -199,6 +199,13 @@ class PackedRun:
             return tuple(self)
         start = int(self.starts[0])
         return PackedRun(self.base[start : stops[-1]], _moved(self.starts, -start), self.chunk_shapes)
+
+
+def _reshaped(array: Array, shape: Shape) -> Array:
+    try:
+        return array.reshape(shape)
+    except AttributeError:  # the standard has a function only
+        return namespace_of(array).reshape(array, shape)
 
 
 AnyRun = Run | PackedRun

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator as _operator
 from collections.abc import Iterator, Sequence
+from copy import deepcopy
 from itertools import chain
 from math import prod
 from typing import Any, Generic, NoReturn, TypeVar, final, overload
@@ -11,10 +12,11 @@ from typing import Any, Generic, NoReturn, TypeVar, final, overload
 import numpy as np
 
 from seqarray import blocks as _blocks
-from seqarray.arguments import Shape, axis_in_range
+from seqarray.arguments import Shape, axis_in_range, copy_flag
 from seqarray.blocks import Block, Blocks
 from seqarray.copying import engine_for
 from seqarray.copying.facts import Facts
+from seqarray.copying.transfer import OPERATOR, move, target_device
 from seqarray.elementtypes import (
     OPAQUE,
     Kind,
@@ -168,13 +170,85 @@ class ArraySequence(Generic[ArrayT]):
         """Refused: arrays have no single truth of being equal."""
         raise TypeError("ArraySequence: count() would need to compare arrays; compare the elements yourself")
 
+    def __copy__(self) -> ArraySequence[ArrayT]:
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> ArraySequence[ArrayT]:
+        if self._kind.library == "cupy":
+            return self.to(copy=True)
+        rebuild, arguments = self.__reduce__()
+        copied: ArraySequence[ArrayT] = rebuild(*deepcopy(arguments, memo))
+        return copied
+
     def __reduce__(self) -> tuple[Any, ...]:
         kind = self._kind
         namespace = None if kind.namespace is None else namespace_name(kind.namespace)
+        if kind.library == "cupy" and self._blocks:
+            # CuPy itself would pickle every element, and unpickle it on whichever device is current.
+            elements = move(self._blocks, kind, resolve_namespace("numpy", operator=OPERATOR), "cpu", None)
+            return _unpickled, (kind.element_type, namespace, kind.device.id, kind.exact, elements)
         elements = tuple(_owned(block if isinstance(block, tuple) else block.trimmed(), kind) for block in self._blocks)
         # Elements know their device; an empty sequence has to be told.
         device = None if elements else device_name(kind.namespace, kind.device)
         return _unpickled, (kind.element_type, namespace, device, kind.exact, elements)
+
+    def to(self, *, xp: Any = None, device: Any = None, copy: bool | None = None) -> ArraySequence[Any]:
+        """The same elements as arrays of another library, or on another device.
+
+        However many elements there are, they cross to a GPU or back in one transfer, packed, and come out as chunks of
+        one allocation.  Between NumPy and torch on the CPU, between CuPy and torch on one GPU, and from jax to NumPy,
+        both look at the same memory.
+
+        Parameters
+        ----------
+        xp : module or str, optional
+            The array API namespace.  Default: the one that the elements are of.
+        device : optional
+            The device, in any form that the namespace takes, such as ``"cuda:0"``.  Default: the one that the elements
+            are on, if the namespace can use it; for what comes from NumPy, the CPU or, for CuPy, the current device.
+        copy : bool or None, optional
+            None copies where that is needed: into another memory, and out of arrays that must not be written to (jax)
+            into ones that can be.  False raises where it is needed, and gives read-only NumPy arrays for jax's.  True
+            gives fresh memory always.
+
+        Returns
+        -------
+        ArraySequence
+            This sequence itself, if there is nothing to do.
+
+        Raises
+        ------
+        TypeError
+            If the target cannot hold the element type (int64 in jax without 64-bit types, text on a GPU), before
+            anything is moved.
+        ValueError
+            If there is no such device, if ``copy=False`` and a copy is needed, or if a tensor that requires a gradient
+            would lose it.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import seqarray as sa
+        >>> s = sa.split_to_sequence(np.arange(6), 2)
+        >>> s.to(xp="numpy") is s
+        True
+        """
+        copy_flag(copy, operator=OPERATOR)
+        kind = self._kind
+        namespace = kind.namespace if xp is None else resolve_namespace(xp, operator=OPERATOR)
+        if not self._length:
+            return ArraySequence((), dtype=kind.element_type, xp=namespace, device=device)
+        if kind is OPAQUE:
+            raise TypeError(f"{OPERATOR}: the elements of the sequence are not arrays")
+        device = target_device(kind, namespace, device)
+        blocks = move(self._blocks, kind, namespace, device, copy)
+        if blocks is self._blocks:
+            return self
+        if kind.exact:
+            first = blocks[0][0] if isinstance(blocks[0], tuple) else blocks[0].base
+            return make(kind_of(first), blocks, self._length)
+        kind, _ = _checked(list(chain.from_iterable(blocks)), operator=OPERATOR)
+        return make(kind, blocks, self._length)
 
     @property
     def _ends(self) -> list[int]:
@@ -348,7 +422,8 @@ def _unpickled(
         return make(OPAQUE, blocks, sum(map(len, blocks)))
     some = [block[0] for block in blocks] if exact else list(chain.from_iterable(blocks))
     kind, _ = _checked(some, operator="ArraySequence")
-    return make(kind, blocks, sum(map(len, blocks)))
+    sequence = make(kind, blocks, sum(map(len, blocks)))
+    return sequence if device is None else sequence.to(xp=namespace, device=device)
 
 
 def rebuilt(element_type: str, namespace: str | None, device: Any, elements: Sequence[Any]) -> ArraySequence[Any]:

@@ -4,6 +4,7 @@ Nothing here looks at a real time: either the clock is made up, or what is asser
 """
 
 import datetime
+import gc
 import io
 import json
 import os
@@ -31,7 +32,12 @@ PROJECT = Path(__file__).parents[1]
 RESULTS = PROJECT / "benchmarks" / "results"
 
 #: Every piece of work that a library may do.
-ALL = {"concat", "stack", "split", "round_trip", "append", "push_and_pop", "at", "upload"}
+ALL = {
+    *("concat", "stack", "concat_out", "split", "split_views", "rejoin", "rejoin_view", "round_trip"),
+    *("append", "push_and_pop", "window", "at", "upload"),
+}
+#: Work of which every library's result is the sequence that it began with.
+SAME_SEQUENCE = {"push_and_pop", "window"}
 
 
 class Clock:
@@ -76,6 +82,7 @@ def test_a_drift_of_the_machine_cancels_in_ratios():
         pytest.param([(10, 1.0), (20, 4.0)], 40, 16.0, id="quadratic"),
         pytest.param([(1, 100.0), (10, 1.0), (20, 4.0)], 40, 16.0, id="the-last-two-count"),
         pytest.param([(10, 2.0), (20, 2.0)], 40, 4.0, id="never-less-than-linear"),
+        pytest.param([(10, 1.0), (20, 100.0)], 40, 400.0, id="never-more-than-quadratic"),
         pytest.param([(10, 1.0), (10, 3.0)], 20, 6.0, id="twice-the-same-work"),
     ],
 )
@@ -319,6 +326,88 @@ def test_every_single_call_comes_after_a_pause_that_is_not_timed():
     assert times == {"a": [0.5] * 3, "b": [0.25]}
 
 
+# Threads of other libraries that still spin
+
+
+def events_of(function, spins, *, rounds=1, **options):
+    """What happens while contenders, named by letters, take turns: waits, calls by their letters, readings of time."""
+    events, names = [], list(spins)
+
+    def clock():
+        events.append("|")
+        return 0.0
+
+    contenders = [Contender(name, lambda _, name=name: events.append(name), spins=spins[name]) for name in names]
+    counts = dict.fromkeys(names, rounds)
+    given = (
+        (contenders, dict.fromkeys(names, 2), counts) if function is measure.interleaved else (contenders, 0.5, counts)
+    )
+    times = function(*given, clock=clock, sleep=lambda seconds: events.append(f"({seconds})"), **options)
+    assert {name: len(values) for name, values in times.items()} == counts
+    return "".join(events)
+
+
+REST = f"({measure.SETTLE_SECONDS})"
+
+
+@pytest.mark.parametrize(
+    ("spins", "expected"),
+    [
+        pytest.param({"a": "", "b": ""}, "|aa| |bb|", id="nobody-spins"),
+        pytest.param({"a": "x", "b": "x"}, "|aa| |bb|", id="threads-of-the-same-library"),
+        pytest.param({"a": "x", "b": ""}, f"|aa| {REST}b|bb|", id="the-next-waits"),
+        pytest.param({"a": "x", "b": "", "c": ""}, f"|aa| {REST}b|bb| |cc|", id="only-the-next-waits"),
+        pytest.param({"a": "x", "b": "y"}, f"{REST}a|aa| {REST}b|bb|", id="both-spin"),
+        pytest.param({"a": "", "b": "x"}, f"{REST}a|aa| |bb|", id="what-ran-before-the-first-is-not-known"),
+    ],
+)
+def test_nobody_runs_beside_threads_of_another_library(spins, expected):
+    assert events_of(measure.interleaved, spins, settle=True) == expected.replace(" ", "")
+
+
+def test_waiting_goes_on_from_round_to_round():
+    # The second round begins with b; a comes last, behind c, which leaves nothing.
+    expected = f"{REST}a|aa| |bb| {REST}c|cc|   |bb| {REST}c|cc| |aa|"
+    assert events_of(measure.interleaved, {"a": "", "b": "x", "c": ""}, rounds=2, settle=True) == expected.replace(
+        " ", ""
+    )
+
+
+def test_a_pause_comes_behind_the_wait_and_the_call_that_is_not_timed():
+    events = events_of(measure.after_pauses, {"a": "x", "b": ""}, rounds=2, settle=True)
+    assert events == f"(0.5)|a| {REST}b(0.5)|b| (0.5)|a| {REST}b(0.5)|b|".replace(" ", "")
+
+
+@pytest.mark.parametrize("function", [measure.interleaved, measure.after_pauses])
+def test_nobody_waits_where_it_is_not_asked_for(function):
+    assert REST not in events_of(function, {"a": "x", "b": "y"}, rounds=3)
+
+
+@pytest.mark.parametrize(("hot", "sets"), [(False, [0, 1, 2]), (True, [0, 0, 0])])
+def test_the_call_that_is_not_timed_uses_inputs_as_the_others_do(hot, sets):
+    events = []
+    contenders = [Contender("a", lambda _: None, spins="x"), noting("b", events, n_sets=3)]
+    measure.interleaved(contenders, {"a": 1, "b": 2}, {"a": 1, "b": 1}, hot=hot, settle=True, sleep=lambda _: None)
+    assert [index for _, index in events] == sets
+
+
+@pytest.mark.parametrize(
+    ("spins", "waiting"),
+    [([], []), ([""], []), (["x"], []), (["x", "x"], []), (["", "x", "y", ""], [2, 3]), (["", "", "x"], [0])],
+    ids=str,
+)
+def test_who_waits_in_each_round_is_known_before(spins, waiting):
+    assert measure.settling(spins) == waiting
+
+
+def test_it_is_known_whose_threads_spin():
+    spins = {name: libraries.SeqArray(backend).spins for name, backend in libraries.BACKENDS.items()}
+    assert spins == {"numpy": "", "cupy": "", "torch": "torch", "jax": "", "dask": ""}
+    spins = {name: peer.spins for peers in libraries.PEERS.values() for name, peer in peers.items() if peer.spins}
+    assert spins == {"torch": "torch", "onnxruntime": "onnxruntime"}
+    assert libraries.PEERS["cupy"]["torch"].spins == ""
+
+
 def test_work_on_jax_arrays_is_waited_for_to_the_last_chunk(count_calls):
     jax = pytest.importorskip("jax", reason="jax is not installed")
     waited = count_calls(jax, "block_until_ready")
@@ -348,8 +437,8 @@ def test_work_on_dask_arrays_is_computed_to_the_last_chunk():
 class Made(libraries.Library):
     """A library that answers what it is told to, in the time it is told."""
 
-    def __init__(self, name, clock, seconds=0.001, answer=np.concatenate, *, busy=None):
-        self.name, self.clock, self.answer, self.busy = name, clock, answer, busy
+    def __init__(self, name, clock, seconds=0.001, answer=np.concatenate, *, busy=None, spins=""):
+        self.name, self.clock, self.answer, self.busy, self.spins = name, clock, answer, busy, spins
         self.seconds = seconds if callable(seconds) else lambda _: seconds
         self.durations = []
         self.inputs = []
@@ -383,7 +472,8 @@ def clock(monkeypatch):
     monkeypatch.setattr(running, "time", SimpleNamespace(monotonic=clock, perf_counter=clock))
     for function in (measure.seconds_per_call, measure.interleaved, measure.after_pauses):
         monkeypatch.setitem(function.__kwdefaults__, "clock", clock)
-    monkeypatch.setitem(measure.after_pauses.__kwdefaults__, "sleep", clock.advance)
+    for function in (measure.interleaved, measure.after_pauses):
+        monkeypatch.setitem(function.__kwdefaults__, "sleep", clock.advance)
     return clock
 
 
@@ -465,10 +555,54 @@ def test_every_contender_is_timed_in_rotation_and_hot(clock, run_with):
     assert json.loads(json.dumps(result)) == result
 
 
-def test_a_run_keeps_to_its_time(clock, run_with):
+def test_short_calls_are_never_timed_one_by_one(clock, run_with):
+    ours = Made("ours", clock, 1e-5)
+    run_with([ours], plan=replace(PLAN, seconds=0.0))
+    assert len(ours.durations) >= 8 * 100
+
+
+@pytest.mark.parametrize("spins", ["", "theirs"])
+def test_a_run_keeps_to_its_time(clock, run_with, spins):
     plan = replace(PLAN, seconds=30.0, pauses=True)
-    run_with([Made("ours", clock, 0.01), Made("theirs", clock, 0.02)], tasks_of(3, 4, 5, threads=True), plan)
+    made = [Made("ours", clock, 0.01), Made("theirs", clock, 0.02, spins=spins)]
+    run_with(made, tasks_of(3, 4, 5, threads=True), plan)
     assert 15.0 < clock.now < 30.0
+
+
+@pytest.mark.parametrize("threads", [True, False])
+def test_threads_come_to_rest_in_cases_that_may_use_them(clock, run_with, monkeypatch, threads):
+    waits = []
+
+    def sleep(seconds):
+        waits.append(seconds)
+        clock.advance(seconds)
+
+    for function in (measure.interleaved, measure.after_pauses):
+        monkeypatch.setitem(function.__kwdefaults__, "sleep", sleep)
+    made = [Made("ours", clock), Made("theirs", clock, spins="theirs")]
+    result, _ = run_with(made, tasks_of(3, threads=threads), replace(PLAN, pauses=True))
+    for timed in result["results"][0]["contenders"].values():
+        assert (timed["rotating"], timed["hot"]) == ([0.001] * 5, [0.001] * 3)
+    assert (measure.SETTLE_SECONDS in waits) == threads
+
+
+def test_a_case_that_is_timed_in_more_ways_has_more_of_the_time(clock, run_with):
+    spent = {3: 0.0, 4: 0.0}
+
+    def seconds(count):
+        spent[count] += 0.001
+        return 0.001
+
+    tasks = [*tasks_of(3, threads=True), *tasks_of(4)]
+    run_with([Made("ours", clock, seconds)], tasks, replace(PLAN, seconds=20.0, pauses=True))
+    # 18 of 26 rounds are the first one's: of 20 s it gets 13.8, of which 70 % are for calls that need no pause.
+    assert spent[3] == pytest.approx(0.7 * 20 * 18 / 26, abs=0.1)
+
+
+@pytest.mark.parametrize("answer", [np.concatenate, lambda *_: 1 / 0], ids=["works", "fails"])
+def test_the_collector_is_left_as_it_was(clock, run_with, answer):
+    run_with([Made("ours", clock, answer=answer)])
+    assert gc.get_freeze_count() == 0
 
 
 @pytest.mark.parametrize(
@@ -622,6 +756,11 @@ def test_a_contender_below_2_s_is_not_marked(clock, run_with):
     assert len(timed["rotating"]) == 3
 
 
+def test_a_call_that_does_not_take_long_has_more_rounds_even_where_time_is_short(clock, run_with):
+    result, _ = run_with([Made("ours", clock, 0.2)], plan=replace(PLAN, rounds=11, least_rounds=4))
+    assert len(result["results"][0]["contenders"]["ours"]["rotating"]) == 4
+
+
 def test_a_contender_predicted_over_10_s_is_left_out_and_named(clock, run_with):
     # As the Loop of onnxruntime grows: 41 s for 64 000 inserts.
     quadratic = Made("quadratic", clock, lambda n: 41 * (n / 64_000) ** 2)
@@ -763,6 +902,15 @@ def test_memcpy_into_reused_memory_gives_the_same_memory_whatever_the_input_set(
     assert np.shares_memory(first(), second())
 
 
+def test_the_limits_of_one_case_share_what_they_copy_from():
+    sources = {}
+    given = [np.ones(1 << 18, np.float32)] * 2
+    for fresh in (True, False):
+        libraries.Memcpy(1, fresh=fresh, sources=sources).concat(given, 0)
+    (source,) = sources.values()
+    assert source.nbytes == 2 << 20
+
+
 @pytest.mark.skipif(not hasattr(os, "sched_getaffinity"), reason="this system has no processor affinity")
 def test_threads_of_memcpy_have_a_processor_each():
     threads = max(2, machine.cpu_count())
@@ -816,6 +964,16 @@ def test_large_results_of_seqarray_are_called_recycled_and_their_first_call_was_
     sa.host_pool.free_all_blocks()
 
 
+@pytest.mark.parametrize(("work", "recycled"), [("concat", True), ("concat_out", False)])
+def test_results_in_memory_that_was_given_are_not_called_recycled(clock, run_with, work, recycled):
+    made = Made("ours", clock)
+    made.recycles = True
+    made.concat_out = made.concat
+    task = replace(tasks_of(3)[0].case, work=work)
+    result, _ = run_with([made], [running.Task(task, "3 rows", "numpy")])
+    assert result["results"][0]["contenders"]["ours"]["recycled"] is recycled
+
+
 # Reports
 
 
@@ -843,11 +1001,15 @@ def test_markdown_tells_everything():
     rows = {row["contender"]: row for row in table_below(text, "### 3 x (64, 64), numpy arrays")}
     assert rows["seqarray"]["time"] == "2 ms"
     assert rows["numpy"]["time"] == "4 ms"
-    assert rows["numpy"]["hot"] == "3 ms"
+    assert (rows["seqarray"]["hot"], rows["numpy"]["hot"]) == ("1 ms", "3 ms (0.333)")
     assert rows["numpy"]["first call"] == "62.5 ms"
     assert rows["numpy"]["GB/s"] == f"{(3 << 20) / 0.004 / 1e9:.3g}"
     assert rows["numpy"]["seqarray's time / this (quartiles)"] == "0.5 (0.5 to 0.75)"
     assert rows["seqarray"]["seqarray's time / this (quartiles)"] == ""
+    assert rows["seqarray, list"]["seqarray's time / this (quartiles)"] == "0.667 (0.667 to 1)"
+    assert [rows[name]["list / this"] for name in ("seqarray", "seqarray, list", "numpy")] == [
+        *("", "", "0.75 (0.75 to 0.75)")
+    ]
     assert rows["torch"]["time"] == "ValueError: wrong answer"
     assert rows["onnx-reference"]["time"] == "predicted to take 41 s"
     assert rows["slow"]["time"] == "2.5 s (one call)"
@@ -859,6 +1021,41 @@ def test_markdown_tells_everything():
         "numpy",
         "0.5 (0.5 to 0.75)",
     )
+
+
+def test_splits_with_every_chunk_taken_have_a_ratio_of_their_own():
+    contenders = {"seqarray": record(1.0), "seqarray, all taken": record(3.0), "numpy": record(2.0)}
+    rows = table_below(reporting.markdown(result_of(entry(contenders=contenders))), "### 3 x (64, 64), numpy arrays")
+    assert [row["all taken / this"] for row in rows] == ["", "", "1.5 (1.5 to 1.5)"]
+    assert "list / this" not in rows[0]
+
+
+def test_growth_is_told_between_sizes_of_8_times_the_work():
+    entries = [
+        entry("append", f"{n} inserts", backend, pieces=n, contenders={"seqarray": record(seconds), "slow": slow})
+        for backend in ("numpy", "cupy")
+        for n, seconds, slow in [
+            (1_000, 1.0, record(1.0)),
+            (4_000, 3.0, {"recycled": False, "left_out": "predicted"}),
+            (8_000, 9.0, record(64.0)),
+            (32_000, 30.0, record(1.0)),
+        ]
+    ]
+    text = reporting.markdown(result_of(*entries, entry("at", pieces=8_000)))
+    rows = table_below(text, f"## {reporting.GROWTH_TITLE}")
+    assert [(row["contender"], row["sizes"], row["time"]) for row in rows if row["arrays"] == "numpy"] == [
+        ("seqarray", "1000 inserts -> 8000 inserts", "9 x"),
+        ("slow", "1000 inserts -> 8000 inserts", "64 x"),
+        ("seqarray", "4000 inserts -> 32000 inserts", "10 x"),
+    ]
+    assert len(rows) == 6
+    assert reporting.GROWTH_TITLE in shown(result_of(*entries))
+    assert reporting.GROWTH_TITLE not in reporting.markdown(result_of(entry()))
+
+
+def test_a_report_says_that_threads_came_to_rest():
+    for text in (reporting.markdown(result_of(entry())), shown(result_of(entry()))):
+        assert "50 ms" in " ".join(text.split())
 
 
 def test_results_in_recycled_memory_are_labelled_with_the_first_call_beside_them():
@@ -887,6 +1084,16 @@ def test_columns_that_say_nothing_are_left_out():
     busy = {"seqarray": record(1.0, device=0.5, **{"pause 2 ms": [3.0], "pause 10 ms": [4.0]}), "numpy": record(1.0)}
     row, _ = table_below(reporting.markdown(result_of(entry(contenders=busy))), "### 3 x (64, 64), numpy arrays")
     assert [row[column] for column in ("after 2 ms", "after 10 ms", "device")] == ["3 s", "4 s", "500 ms"]
+
+
+def test_single_calls_after_a_pause_have_ratios_of_their_own():
+    def paused(*seconds):
+        return record(1.0, **{"pause 2 ms": list(seconds), "pause 10 ms": [seconds[0]]})
+
+    contenders = {"seqarray": paused(1.0, 3.0, 2.0), "numpy": paused(4.0, 4.0, 4.0), "torch": paused(0.5, 1.0, 1.0)}
+    rows = table_below(reporting.markdown(result_of(entry(contenders=contenders))), "### 3 x (64, 64), numpy arrays")
+    assert [row["after 2 ms"] for row in rows] == ["2 s", "4 s (0.5)", "1 s (2)"]
+    assert [row["after 10 ms"] for row in rows] == ["1 s", "4 s (0.25)", "500 ms (2)"]
 
 
 def test_small_results_have_no_bandwidth():
@@ -1345,22 +1552,27 @@ def made(case, size):
 
 
 def amount_of(work, arguments):
-    """Pieces of some work's inputs, and bytes of its result."""
+    """Pieces of some work's inputs, and bytes of new memory in its result."""
     match work:
-        case "concat" | "stack":
+        case "concat" | "stack" | "concat_out":
             arrays, _ = arguments
             return len(arrays), sum(array.nbytes for array in arrays)
         case "upload":
             (arrays,) = arguments
             return len(arrays), sum(array.nbytes for array in arrays)
-        case "split" | "round_trip":
+        case "split" | "split_views" | "rejoin" | "rejoin_view" | "round_trip":
             x, sizes, axis = arguments
+            nbytes = 0 if "view" in work else x.nbytes
+            if sizes is None or isinstance(sizes, int):
+                chunks, rest = divmod(x.shape[axis], sizes or 1)
+                assert rest == 0
+                return chunks, nbytes
             assert sum(sizes) == x.shape[axis]
-            return len(sizes), x.nbytes
+            return len(sizes), nbytes
         case "append":
             count, element = arguments
             return count, count * element.nbytes
-        case "push_and_pop":
+        case "push_and_pop" | "window":
             return arguments[0], 0
         case "at":
             (arrays,) = arguments
@@ -1397,7 +1609,9 @@ def test_a_case_is_declared_without_slips(case):
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_work_grows_with_the_sizes(case):
     work = [running.Task(case, size, "numpy").work for size in case.sizes]
-    assert all(smaller < larger for smaller, larger in pairwise(work))
+    # Some have several forms of an argument as their sizes.
+    same_amounts = len(set(case.amounts.values())) == 1
+    assert all(smaller < larger or same_amounts for smaller, larger in pairwise(work))
 
 
 def test_quick_has_every_case_that_a_backend_can_do():
@@ -1427,14 +1641,13 @@ def test_sizes_for_a_gpu_are_left_to_it():
 DOES = {("numpy", "numpy"): ALL - {"upload"}}
 for _backend in libraries.BACKENDS:
     DOES[_backend, "seqarray"] = ALL
-    DOES[_backend, "seqarray, list"] = {"concat", "stack"}
-    DOES[_backend, "seqarray, all taken"] = {"split"}
-for _backend in ("numpy", "torch"):
-    DOES[_backend, "torch"] = {"concat", "stack", "split", "round_trip", "at"}
+    DOES[_backend, "seqarray, list"] = {"concat", "stack", "concat_out"}
+    DOES[_backend, "seqarray, all taken"] = {"split", "split_views"}
+for _backend, _peer in (("numpy", "torch"), ("torch", "torch"), ("cupy", "torch (CUDA)")):
+    DOES[_backend, _peer] = ALL - {"append", "push_and_pop", "window", "upload"}
 for _peer in ("onnxruntime", "onnx-reference"):
-    DOES["numpy", _peer] = ALL - {"push_and_pop", "upload"}
-DOES["cupy", "torch (CUDA)"] = {"concat", "stack", "split", "round_trip", "at"}
-DOES["cupy", "cupy"] = {"concat", "stack", "split", "at", "upload"}
+    DOES["numpy", _peer] = {"concat", "stack", "split", "round_trip", "append", "at"}
+DOES["cupy", "cupy"] = {"concat", "stack", "split", "split_views", "rejoin", "rejoin_view", "at", "upload"}
 DOES["jax", "jax"] = {"concat", "stack", "split", "at"}
 DOES["dask", "dask"] = {"concat", "stack", "split"}
 
@@ -1453,14 +1666,16 @@ def contender_named(backend, name):
 def expected_of(work, arguments):
     """What NumPy makes of it, written down once more."""
     match work:
-        case "concat":
+        case "concat" | "concat_out":
             return np.concatenate(*arguments)
         case "stack":
             return np.stack(*arguments)
-        case "split":
+        case "split" | "split_views":
             x, sizes, axis = arguments
+            if sizes is None or isinstance(sizes, int):
+                return np.split(x, range(sizes or 1, x.shape[axis], sizes or 1), axis)
             return np.split(x, np.cumsum(sizes)[:-1], axis)
-        case "round_trip":
+        case "rejoin" | "rejoin_view" | "round_trip":
             return arguments[0]
         case "append":
             count, element = arguments
@@ -1488,8 +1703,8 @@ ANSWERS = [
     for case in CASES
     if backend in case.backends
     and case.work in DOES[backend, name]
-    and case.work != "push_and_pop"
-    and next(iter(case.amounts.values()))[0] <= min(libraries.BACKENDS[backend].most_pieces, 1_000)
+    and case.work not in SAME_SEQUENCE
+    and next(iter(case.amounts.values()))[0] <= min(libraries.BACKENDS[backend].most_pieces, 10_000)
     and not (name == "jax" and case.work == "split" and next(iter(case.amounts.values()))[0] > 100)
 ]
 
@@ -1501,6 +1716,21 @@ def test_every_contender_gives_the_answer_of_numpy(backend, name, case):
     result = getattr(library, case.work)(*arguments)()
     library.finish(result)
     assert_answers(library.host(result), expected_of(case.work, arguments))
+
+
+FORMS_OF_SIZES = [None, 1, 2, 4, [2, 1, 0, 3], np.asarray([1, 5])]
+
+
+@pytest.mark.parametrize(("backend", "name"), DOES, ids=lambda value: value)
+def test_every_form_of_sizes_gives_the_answer_of_numpy(backend, name):
+    library = contender_named(backend, name)
+    inputs = [(np.arange(12, dtype=np.float32).reshape(6, 2), 0), (np.arange(12, dtype=np.float32).reshape(2, 6, 1), 1)]
+    for work in sorted(DOES[backend, name] & {"split", "split_views", "rejoin", "rejoin_view", "round_trip"}):
+        for x, axis in inputs:
+            for sizes in FORMS_OF_SIZES:
+                result = getattr(library, work)(x, sizes, axis)()
+                library.finish(result)
+                assert_answers(library.host(result), expected_of(work, (x, sizes, axis)))
 
 
 @pytest.mark.parametrize(("backend", "name"), DOES, ids=lambda value: value)
@@ -1529,7 +1759,34 @@ def test_pushing_and_popping_can_be_repeated(name, count_calls):
     assert (len(inserted), len(erased)) == ((1_000, 1_000) if name == "seqarray" else (0, 0))
 
 
-@pytest.mark.parametrize("work", sorted(ALL - {"push_and_pop"}))
+@pytest.mark.parametrize("name", ["numpy", "seqarray"])
+def test_the_window_can_be_moved_again(name, count_calls):
+    library = contender_named("numpy", name)
+    inserted, erased = (count_calls(sa, function) for function in ("sequence_insert", "sequence_erase"))
+    work = library.window(10, np.ones(3, np.float32))
+    assert len(work()) == len(work()) == 10
+    assert (len(inserted), len(erased)) == ((2_000, 2_000) if name == "seqarray" else (0, 0))
+
+
+@pytest.mark.parametrize("work", ["split_views", "rejoin_view"])
+def test_what_is_said_to_copy_nothing_is_in_the_memory_of_the_input(work):
+    x = np.ones((6, 2), np.float32)
+    result = getattr(contender_named("numpy", "seqarray"), work)(x, 2, 0)()
+    assert all(np.shares_memory(array, x) for array in result)
+
+
+@pytest.mark.parametrize("name", ["seqarray", "seqarray, list", "numpy", "torch"])
+def test_a_result_with_out_is_written_each_time_into_memory_of_its_own(name):
+    library, arrays = contender_named("numpy", name), [np.ones((2, 3), np.float32)] * 2
+    first, second = library.concat_out(arrays, 0), library.concat_out(arrays, 0)
+    result = first()
+    assert np.shares_memory(np.asarray(result), np.asarray(first()))
+    assert not np.shares_memory(np.asarray(result), np.asarray(second()))
+    result[:] = 0
+    np.testing.assert_array_equal(np.asarray(first()), np.ones((4, 3), np.float32))
+
+
+@pytest.mark.parametrize("work", sorted(ALL - SAME_SEQUENCE - {"split_views", "rejoin_view"}))
 def test_no_contender_gets_the_same_memory_twice(work):
     # With copy=None a split or an element would cost nothing, and the comparison would be none.
     case = next(case for case in CASES if case.work == work)

@@ -466,10 +466,62 @@ def _scatter(array: CuPyArray, cut: Cut, starts: Column, stops: Column) -> Run:
 
 def pack(arrays: Sequence[CuPyArray], kind: Kind) -> Blocks:
     """Copies of arrays of any shapes, packed in one allocation."""
+    return (packed(arrays, kind),)
+
+
+def packed(arrays: Sequence[CuPyArray], kind: Kind) -> PackedRun:
+    """As `pack`, the run alone."""
     device, itemsize = kind.device.id, kind.dtype.itemsize
     with _on(device):
         rows = [array if array._c_contiguous else _duplicate(array) for array in arrays]
         ends = list(accumulate([array.size for array in arrays], initial=0))
         addresses, bounds = [array.data.ptr for array in rows], [end * itemsize for end in ends]
         base = _gather((ends[-1],), kind.dtype, device, 1, addresses, bounds, None).into_new_memory()
-    return (PackedRun(base, ends[:-1], [array.shape for array in arrays]),)
+    return PackedRun(base, ends[:-1], [array.shape for array in arrays])
+
+
+# To and from other memory.
+
+
+def pinned_empty(shape: Shape, dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
+    """An uninitialised NumPy array in memory from which a device can read at any time."""
+    count = prod(shape)
+    memory = cupy.cuda.alloc_pinned_memory(count * dtype.itemsize)
+    return np.frombuffer(memory, dtype, count).reshape(shape)
+
+
+def upload(pinned: np.ndarray[Any, Any], device: cupy.cuda.Device) -> CuPyArray:
+    """A copy of a row-major array in pinned memory, made in the order of the current stream."""
+    with _on(device.id):
+        result = _empty(pinned.shape, pinned.dtype)
+        if pinned.size:
+            stream = cupy.cuda.get_current_stream()
+            result.data.copy_from_host_async(pinned.ctypes.data, pinned.nbytes, stream)
+            # CuPy's pool must not give the memory out again before it has been read.
+            cupy.cuda.pinned_memory._add_to_watch_list(stream.record(), pinned)
+        return result
+
+
+def download(array: CuPyArray) -> np.ndarray[Any, Any]:
+    """A row-major array in ordinary memory."""
+    with _on(array.data.device_id):
+        bits = array.reshape(-1).view(np.uint8).get() if array.size else np.empty(0, np.uint8)
+    host: np.ndarray[Any, Any] = bits.view(array.dtype).reshape(array.shape)
+    return host
+
+
+def to_device(array: CuPyArray, device: cupy.cuda.Device) -> CuPyArray:
+    """A copy of a row-major array on another device, made in the order of the current streams of both."""
+    source = array.data.device_id
+    with _on(device.id):
+        result, stream = _empty(array.shape, array.dtype), cupy.cuda.get_current_stream()
+        ready = stream.record()
+    with _on(source):
+        own = cupy.cuda.get_current_stream()
+        own.wait_event(ready)
+        if array.size:
+            cupy.cuda.runtime.memcpyPeerAsync(result.data.ptr, device.id, array.data.ptr, source, array.nbytes, own.ptr)
+        copied = own.record()
+    with _on(device.id):
+        stream.wait_event(copied)
+    return result

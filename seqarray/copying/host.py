@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import io
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import accumulate, pairwise
 from math import prod
@@ -340,9 +340,14 @@ def _copy_blocks(target: NumPyArray, source: NumPyArray, first: int, last: int, 
 
 def pack(arrays: Sequence[NumPyArray], kind: Kind) -> Blocks:
     """Copies of arrays of any shapes, packed in one allocation."""
+    return (packed(arrays, kind.dtype, hostpool.empty),)
+
+
+def packed(arrays: Sequence[NumPyArray], dtype: Any, empty: Callable[[Shape, Any], NumPyArray]) -> PackedRun:
+    """Copies of arrays of any shapes, packed in memory that `empty` gives for a shape and a dtype."""
     shapes = shapes_of((tuple(arrays),))
-    ends = list(accumulate(map(prod, shapes), initial=0))
-    packed = PackedRun(hostpool.empty((ends[-1],), kind.dtype), ends[:-1], shapes)
-    for target, source in zip(packed, arrays, strict=True):
-        target[...] = source
-    return (packed,)
+    sizes = list(map(prod, shapes))
+    ends = list(accumulate(sizes, initial=0))
+    base = empty((ends[-1],), dtype)
+    _fill(base, [np.asarray(array).reshape(-1) for array in arrays], sizes, 0)
+    return PackedRun(base, ends[:-1], shapes)
