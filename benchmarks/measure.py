@@ -21,6 +21,8 @@ ONCE_SECONDS = 2.0
 LEFT_OUT_SECONDS = 10.0
 #: A turn lasts this long at least, however little time there is: a single short call says more of what ran before it.
 TURN_SECONDS = 0.001
+#: The same for a turn on one input by work that threads share: the first calls of a turn wake them.
+HOT_TURN_SECONDS = 0.015
 #: Threads of another library are given this long to end their spinning: measured after a call of 1 ms on two
 #: processors, torch's (libgomp) spin for 6 ms and onnxruntime's for 30 ms.
 SETTLE_SECONDS = 0.05
@@ -89,7 +91,8 @@ def interleaved(
     """Time per call of every contender in each of its rounds.
 
     Within a round all contenders take turns; who begins moves on by one each round, so that nobody always runs after
-    the same neighbour.  With `settle`, nobody runs beside threads of another library that still spin.
+    the same neighbour.  With `hot`, every turn begins with a call that is not timed.  With `settle`, nobody runs beside
+    threads of another library that still spin.
     """
     times: dict[str, list[float]] = {contender.name: [] for contender in contenders}
     settler = _Settler(contenders if settle else (), sleep)
@@ -98,7 +101,8 @@ def interleaved(
         for contender in (*contenders[shift:], *contenders[:shift]):
             if number >= rounds[contender.name]:
                 continue
-            settler.before(contender, hot=hot)
+            if settler.waited_before(contender) or hot:
+                contender.once(hot=hot)
             times[contender.name].append(seconds_per_call(contender, calls[contender.name], hot=hot, clock=clock))
     return times
 
@@ -112,16 +116,17 @@ def after_pauses(
     clock: Clock = time.perf_counter,
     sleep: Callable[[float], None] = time.sleep,
 ) -> dict[str, list[float]]:
-    """Times of single calls, each after a pause: what a hot loop hides is the cost of waking a thread."""
+    """Times of single calls on one input, each after a pause: what a hot loop hides is the cost of waking a thread."""
     times: dict[str, list[float]] = {contender.name: [] for contender in contenders}
     settler = _Settler(contenders if settle else (), sleep)
     for number in range(max(rounds.values())):
         for contender in contenders:
             if number >= rounds[contender.name]:
                 continue
-            settler.before(contender)
+            settler.waited_before(contender)
+            contender.once(hot=True)  # so that what comes before the pause is its own
             sleep(pause)
-            times[contender.name].append(seconds_per_call(contender, 1, hot=False, clock=clock))
+            times[contender.name].append(seconds_per_call(contender, 1, hot=True, clock=clock))
     return times
 
 
@@ -134,14 +139,15 @@ class _Settler:
         # What ran before the first turn is not known: it may have been any of them.
         self.spinning = {contender.spins for contender in contenders} - {""}
 
-    def before(self, contender: Contender, *, hot: bool = False) -> None:
-        """Wait if need be, and call once untimed: then its caches and threads are as in a program of its own."""
+    def waited_before(self, contender: Contender) -> bool:
+        """Wait if need be.  A call after that makes its caches and threads what they are in a program of its own."""
         if not self.settles:
-            return
-        if self.spinning - {contender.spins}:
+            return False
+        waits = bool(self.spinning - {contender.spins})
+        if waits:
             self.sleep(SETTLE_SECONDS)
-            contender.once(hot=hot)
         self.spinning = {contender.spins} - {""}
+        return waits
 
 
 def settling(spins: Sequence[str]) -> list[int]:
