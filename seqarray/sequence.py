@@ -236,10 +236,12 @@ class ArraySequence(Generic[ArrayT]):
         copy_flag(copy, operator=OPERATOR)
         kind = self._kind
         namespace = kind.namespace if xp is None else resolve_namespace(xp, operator=OPERATOR)
-        if not self._length:
-            return ArraySequence((), dtype=kind.element_type, xp=namespace, device=device)
         if kind is OPAQUE:
             raise TypeError(f"{OPERATOR}: the elements of the sequence are not arrays")
+        if not self._length:
+            if namespace is kind.namespace and device is None:
+                return self
+            return make(empty(kind.element_type, namespace, device, operator=OPERATOR)._kind, (), 0)
         device = target_device(kind, namespace, device)
         blocks = move(self._blocks, kind, namespace, device, copy)
         if blocks is self._blocks:

@@ -520,7 +520,7 @@ def to_device(array: CuPyArray, device: cupy.cuda.Device) -> CuPyArray:
         own = cupy.cuda.get_current_stream()
         own.wait_event(ready)
         if array.size:
-            cupy.cuda.runtime.memcpyPeerAsync(result.data.ptr, device.id, array.data.ptr, source, array.nbytes, own.ptr)
+            result.data.copy_from_device_async(array.data, array.nbytes, own)
         copied = own.record()
     with _on(device.id):
         stream.wait_event(copied)

@@ -1,0 +1,319 @@
+"""Programs made of ONNX models: their limits, and their memory."""
+
+import gc
+import tracemalloc
+import weakref
+from itertools import pairwise
+
+import numpy as np
+import onnx
+import pytest
+
+import seqarray as sa
+import seqarray.onnx
+from tests.onnx_helpers import floats, integer, placed, refuses, text_model
+
+PARTS = "agraph (float[N] x) => (seq(float[]) s, int64 n) { s = SplitToSequence(x) n = SequenceLength(s) }"
+
+
+# Limits
+
+
+def loop(declared, count, condition):
+    return text_model(
+        f"""agraph ({declared}) => (int64 y) {{
+            zero = Constant<value_int = 0>()
+            y = Loop({count}, {condition}, zero)<body = body (int64 i, bool c, int64 a) => (bool c2, int64 b) {{
+                one = Constant<value_int = 1>()
+                c2 = Constant<value = bool {{1}}>()
+                b = Add(a, one)
+            }}>
+        }}"""
+    )
+
+
+def test_trip_count_has_a_limit():
+    program = seqarray.onnx.prepare(loop("int64 n", "n", '""'), max_trip_count=5)
+    sa.testing.assert_arrays_equal(program.run([integer(5)])[0], integer(5))
+    refuses(ValueError, lambda: program.run([integer(6)]), "Loop", "max_trip_count", "5")
+    refuses(ValueError, lambda: program.run([integer(2**62)]), "Loop", "max_trip_count", "5")
+
+
+def test_endless_loop_ends_at_the_limit():
+    program = seqarray.onnx.prepare(loop("", '""', '""'), max_trip_count=1000)
+    refuses(ValueError, lambda: program.run([]), "Loop", "max_trip_count", "1000")
+
+
+#: Nodes that make a result `y` which grows with the number `n`, and a large number.
+GROWING = {
+    "ConstantOfShape": ("y = ConstantOfShape(n)", 1 << 24),
+    "Expand": ("y = Expand(x, n)", 1 << 24),
+    "Tile": ("y = Tile(x, n)", 1 << 24),
+    "Range": ("y = Range(zero, l, one)", 1 << 24),
+    "Pad": ("p = Concat<axis = 0>(n, n) y = Pad(x, p)", 1 << 24),
+    "OneHot": ("y = OneHot(zeros, l, pair)", 1 << 24),
+    "HannWindow": ("y = HannWindow(l)", 1 << 24),
+    "Resize": ('y = Resize<mode = "nearest">(x, "", "", n)', 1 << 24),
+    "CenterCropPad": ("y = CenterCropPad(x, n)", 1 << 24),
+    "Gather": ("i = ConstantOfShape<value = int64[1] {0}>(n) w = Unsqueeze(wide, first) y = Gather(w, i)", 1 << 13),
+    "Add": ("y = Add(row, column)", 1 << 13),
+    "Max": ("y = Max(row, column)", 1 << 13),
+    "Where": ("c = Cast<to = 9>(row) y = Where(c, row, column)", 1 << 13),
+    "MatMul": ("y = MatMul(column, row)", 1 << 13),
+    "Einsum": ('y = Einsum<equation = "i,j->ij">(v, v)', 1 << 13),
+}
+
+
+@pytest.mark.parametrize("operator", GROWING)
+def test_results_have_a_limit_in_bytes(operator):
+    nodes, large = GROWING[operator]
+    rows = "v = Expand(x, n) row = Unsqueeze(v, first) column = Unsqueeze(v, second)" if large == 1 << 13 else ""
+    model = text_model(
+        f"""agraph (float[1] x, int64[1] n) => (float[N] y)
+        <int64 zero = {{0}}, int64 one = {{1}}, int64[1] first = {{0}}, int64[1] second = {{1}},
+        int64[1] zeros = {{0}}, float[2] pair = {{0, 1}}, int64[1] thousands = {{4096}}> {{
+            l = Squeeze(n)
+            wide = ConstantOfShape(thousands)
+            {rows}
+            {nodes}
+        }}"""
+    )
+    few, many = np.asarray([3]), np.asarray([large])
+    program = seqarray.onnx.prepare(model, max_bytes=1 << 20)
+    program.run([floats(0), few])
+    tracemalloc.start()
+    try:
+        refuses(ValueError, lambda: program.run([floats(0), many]), operator, "max_bytes")
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 4 << 20
+
+
+DOUBLING = {
+    "Concat": "b = Concat<axis = 0>(a, a)",
+    "ConcatFromSequence": "s = SequenceConstruct(a, a, a, a) b = ConcatFromSequence<axis = 0>(s)",
+    "SequenceMap": "s = SequenceConstruct(a, a) "
+    "t = SequenceMap(s)<body = inner (float[K] d) => (float[L] e) { e = Neg(d) }> "
+    "b = ConcatFromSequence<axis = 0>(t)",
+}
+
+
+@pytest.mark.parametrize("length", [1, 2, 3, 5])
+@pytest.mark.parametrize("name", DOUBLING)
+def test_growth_in_a_loop_has_a_limit_in_bytes(name, length):
+    model = text_model(
+        f"""agraph (float[N] x) => (float[M] y) {{
+            n = Constant<value_int = 60>()
+            y = Loop(n, "", x)<body = body (int64 i, bool c, float[K] a) => (bool c2, float[L] b) {{
+                c2 = Identity(c)
+                {DOUBLING[name]}
+            }}>
+        }}"""
+    )
+    program = seqarray.onnx.prepare(model, max_bytes=1 << 20)
+    refuses(ValueError, lambda: program.run([np.ones(length, dtype=np.float32)]), "Loop", "max_bytes")
+
+
+@pytest.mark.parametrize(
+    ("options", "mention"),
+    [
+        ({"fallback": "numpy"}, "fallback"),
+        ({"max_trip_count": -1}, "max_trip_count"),
+        ({"max_bytes": -1}, "max_bytes"),
+    ],
+)
+def test_options_of_a_wrong_value_are_refused(options, mention):
+    refuses(ValueError, lambda: seqarray.onnx.prepare(text_model(PARTS), **options), mention)
+
+
+@pytest.mark.parametrize("options", [{"max_trip_count": 2.5}, {"max_bytes": "1 GB"}, {"max_trip_count": True}])
+def test_options_of_a_wrong_kind_are_refused(options):
+    refuses(TypeError, lambda: seqarray.onnx.prepare(text_model(PARTS), **options), *options)
+
+
+# Memory
+
+
+SHARING = {
+    "Identity": "agraph (float[N] x) => (float[N] y) { y = Identity(x) }",
+    "nothing": "agraph (float[N] x) => (float[N] x) {}",
+    "Split": "agraph (float[N] x) => (float[M] y) { y, z = Split<num_outputs = 2>(x) }",
+    "SplitToSequence": "agraph (float[N] x) => (seq(float[]) y) { y = SplitToSequence(x) }",
+    "SequenceConstruct": "agraph (float[N] x) => (seq(float[]) y) { y = SequenceConstruct(x, x) }",
+    "SequenceAt": "agraph (float[N] x) => (float[M] y) { s = SplitToSequence(x) p = Constant<value_int = 1>() "
+    "y = SequenceAt(s, p) }",
+    "ConcatFromSequence": "agraph (float[N] x) => (float[M] y) { s = SplitToSequence(x) "
+    "y = ConcatFromSequence<axis = 0>(s) }",
+    "Optional": "agraph (float[N] x) => (float[N] y) { o = Optional(x) y = OptionalGetElement(o) }",
+    "optional output": "agraph (float[N] x) => (optional(float[N]) y) { y = Optional(x) }",
+    "Reshape": "agraph (float[N] x) => (float[M] y) { l = Shape(x) y = Reshape(x, l) }",
+    "If": "agraph (float[N] x) => (float[N] y) { c = Constant<value = bool {1}>() y = If(c)<"
+    "then_branch = yes () => (float[N] a) { a = Identity(x) }, else_branch = no () => (float[N] b) { b = Neg(x) }> }",
+    "Loop": 'agraph (float[N] x) => (float[N] y) { n = Constant<value_int = 0>() y = Loop(n, "", x)<'
+    "body = body (int64 i, bool c, float[N] a) => (bool c2, float[N] b) { c2 = Identity(c) b = Identity(a) }> }",
+    "SequenceMap": "agraph (float[N] x) => (seq(float[]) y) { s = SequenceConstruct(x) y = SequenceMap(s)<"
+    "body = body (float[N] a) => (float[N] b) { b = Identity(a) }> }",
+}
+
+
+def arrays_in(value):
+    return list(value) if isinstance(value, sa.ArraySequence) else [value]
+
+
+@pytest.mark.parametrize("name", SHARING)
+def test_outputs_share_no_memory_with_inputs(name):
+    x = floats(1, 2, 3, 4)
+    (output,) = seqarray.onnx.prepare(text_model(SHARING[name])).run([x])
+    assert not any(np.shares_memory(array, x) for array in arrays_in(output))
+
+
+@pytest.mark.parametrize("name", SHARING)
+def test_outputs_share_no_memory_with_initializers(name):
+    model = text_model(SHARING[name].replace("(float[N] x) =>", "() =>", 1))
+    model.graph.initializer.append(onnx.numpy_helper.from_array(floats(1, 2, 3, 4), "x"))
+    program = seqarray.onnx.prepare(model)
+    first = [array.copy() for array in arrays_in(program.run([])[0])]
+    for array in arrays_in(program.run([])[0]):
+        array[...] = 0
+    for array, before in zip(arrays_in(program.run([])[0]), first, strict=True):
+        sa.testing.assert_arrays_equal(array, before)
+
+
+@pytest.mark.parametrize("name", SHARING)
+def test_elements_of_sequence_inputs_are_not_shared_either(name):
+    model = text_model(
+        "agraph (seq(float[]) s) => (seq(float[]) t, float[N] y) { t = Identity(s) p = Constant<value_int = 0>() "
+        "y = SequenceAt(s, p) }"
+    )
+    x = floats(1, 2)
+    sequence, element = seqarray.onnx.prepare(model).run([[x]])
+    assert not any(np.shares_memory(array, x) for array in [*sequence, element])
+
+
+@pytest.mark.filterwarnings("ignore:.*fall back:UserWarning")
+@pytest.mark.parametrize("backend", ["torch"], indirect=True)
+@pytest.mark.parametrize("name", SHARING)
+def test_outputs_share_no_memory_with_inputs_on_torch(name, backend):
+    x = placed(floats(1, 2, 3, 4), backend)
+    (output,) = seqarray.onnx.prepare(text_model(SHARING[name]), xp=backend.xp, device=backend.device).run([x])
+    for array in arrays_in(output):
+        array[...] = 0
+    sa.testing.assert_arrays_equal(x, placed(floats(1, 2, 3, 4), backend))
+
+
+def test_inputs_do_not_change():
+    model = text_model(
+        "agraph (float[N] x, seq(float[]) s) => (float[N] y, seq(float[]) t) { y = Neg(x) t = SequenceErase(s) }"
+    )
+    x, elements = floats(1, 2), [floats(3), floats(4)]
+    seqarray.onnx.prepare(model).run([x, elements])
+    sa.testing.assert_arrays_equal(x, floats(1, 2))
+    np.testing.assert_equal(elements, [floats(3), floats(4)])
+
+
+def peak_of(program, inputs):
+    """How many bytes a run allocates at most at one time."""
+    program.run(inputs)
+    tracemalloc.start()
+    try:
+        program.run(inputs)
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+MEGABYTE = np.zeros(1 << 18, dtype=np.float32)
+
+
+def test_values_are_dropped_after_their_last_use():
+    names = ["x", *(f"a{i}" for i in range(40)), "y"]
+    nodes = " ".join(f"{after} = Neg({before})" for before, after in pairwise(names))
+    program = seqarray.onnx.prepare(text_model(f"agraph (float[N] x) => (float[N] y) {{ {nodes} }}"))
+    assert peak_of(program, [MEGABYTE]) < 4 * MEGABYTE.nbytes
+
+
+def test_values_of_past_iterations_are_dropped():
+    model = text_model(
+        """agraph (int64 n, float[N] x) => (float[N] y) {
+            y = Loop(n, "", x)<body = body (int64 i, bool c, float[N] a) => (bool c2, float[N] b) {
+                c2 = Identity(c)
+                d = Neg(a)
+                b = Neg(d)
+            }>
+        }"""
+    )
+    assert peak_of(seqarray.onnx.prepare(model), [integer(40), MEGABYTE]) < 5 * MEGABYTE.nbytes
+
+
+def test_elements_are_dropped_with_the_sequence():
+    """A queue of one element: what is erased is not held any more."""
+    model = text_model(
+        """agraph (int64 n, float[N] x) => (seq(float[]) y) {
+            s = SequenceConstruct(x)
+            first = Constant<value_int = 0>()
+            y = Loop(n, "", s)<body = body (int64 i, bool c, seq(float[]) a) => (bool c2, seq(float[]) b) {
+                c2 = Identity(c)
+                e = SequenceAt(a, first)
+                f = Neg(e)
+                g = SequenceInsert(a, f)
+                b = SequenceErase(g, first)
+            }>
+        }"""
+    )
+    assert peak_of(seqarray.onnx.prepare(model), [integer(40), MEGABYTE]) < 6 * MEGABYTE.nbytes
+
+
+def test_a_program_holds_neither_inputs_nor_outputs():
+    program = seqarray.onnx.prepare(text_model("agraph (float[N] x) => (seq(float[]) y) { y = SequenceConstruct(x) }"))
+    x = floats(1, 2)
+    output = list(program.run([x])[0])
+    held = [weakref.ref(x), weakref.ref(output[0])]
+    del x, output
+    gc.collect()
+    assert [reference() for reference in held] == [None, None]
+
+
+def test_a_failed_run_holds_nothing_either():
+    program = seqarray.onnx.prepare(
+        text_model(
+            "agraph (float[N] x) => (float[N] y) { s = SequenceConstruct(x) p = Constant<value_int = 7>() "
+            "y = SequenceAt(s, p) }"
+        )
+    )
+    x = floats(1, 2)
+    held = weakref.ref(x)
+    with pytest.raises(IndexError):
+        program.run([x])
+    del x
+    gc.collect()
+    assert held() is None
+
+
+# What CuPy does, counted on the host
+
+
+@pytest.mark.cupy_host
+@pytest.mark.parametrize("backend", ["cupy"], indirect=True)
+def test_two_results_of_sequence_operators_are_made_by_two_calls_and_nothing_comes_to_the_host(backend, counting):
+    model = text_model(
+        """agraph (float[N, 4] x) => (float[M, 4] y, float[K, 4] a) {
+            size = Constant<value_int = 2>()
+            last = Constant<value_int = -1>()
+            first = Constant<value_int = 0>()
+            s = SplitToSequence(x, size)
+            a = SequenceAt(s, last)
+            t = SequenceInsert(s, a, first)
+            y = ConcatFromSequence<axis = 0>(t)
+        }"""
+    )
+    values = np.arange(20, dtype=np.float32).reshape(5, 4)
+    x = placed(values, backend)
+    program = seqarray.onnx.prepare(model, xp=backend.xp, device=backend.device, fallback="error")
+    program.run([x])
+    with counting() as counts:
+        joined, element = program.run([x])
+    # One kernel for the join; the element is copied, since it would share memory with the input.
+    assert (counts.launches + counts.device_to_device, counts.allocations, counts.device_to_host) == (2, 2, 0)
+    sa.testing.assert_arrays_equal(joined, placed(np.concatenate([values[4:], values]), backend))
+    sa.testing.assert_arrays_equal(element, placed(values[4:], backend))
