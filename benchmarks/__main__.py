@@ -8,6 +8,7 @@ import importlib
 import json
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -56,6 +57,7 @@ def _parser() -> argparse.ArgumentParser:
     command.add_argument("--peers", metavar="NAMES", help="what to time beside seqarray and the arrays' own library")
     command.add_argument("--cases", metavar="PATTERNS", default="*", help="such as 'concat-*,append' (default: all)")
     command.add_argument("--quick", action="store_true", help="one size of each case, few rounds: under a minute")
+    command.add_argument("--seconds", metavar="N", type=float, help="how long to measure (default: as the others say)")
     command.add_argument(
         "--json", metavar="PATH", type=Path, help="where to write the result (default: in build/benchmarks)"
     )
@@ -155,6 +157,8 @@ def _run(options: argparse.Namespace, arguments: list[str]) -> int:
     with path.open("a"):  # what cannot be written shows before anything is measured
         pass
     plan = running.QUICK if options.quick else running.Plan()
+    if options.seconds is not None:
+        plan = replace(plan, seconds=options.seconds)
     command = ["python", "-m", "benchmarks", *arguments]
     with _Progress(console) as progress:
         result = running.run(chosen, peers, plan, command, progress)

@@ -1,6 +1,6 @@
 """The time that the host spends on joins and splits of CuPy arrays, beside CuPy's own, without a device.
 
-    python -m benchmarks.cupy_host [--json PATH]
+    python -m benchmarks.cupy_host [--markdown PATH]
 
 Runs CuPy on the host (tests/cupy_host): CuPy's own code with nothing launched and nothing copied.  So it says what a
 call costs before a device has anything to do, without what the CUDA driver adds for every launch; about a device it
@@ -10,7 +10,6 @@ says nothing.
 from __future__ import annotations
 
 import argparse
-import json
 import statistics
 import sys
 from collections.abc import Callable
@@ -97,9 +96,10 @@ def timed(ours: Callable[[], Any], theirs: Callable[[], Any]) -> dict[str, Any]:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Print the table; write it as JSON if asked to."""
+    """Print the table, and write it to a file if asked to."""
+    arguments = sys.argv[1:] if arguments is None else arguments
     parser = argparse.ArgumentParser(prog="python -m benchmarks.cupy_host", description=__doc__.splitlines()[0])
-    parser.add_argument("--json", type=Path, metavar="PATH", help="write the figures here")
+    parser.add_argument("--markdown", type=Path, metavar="PATH", help="write the table here too")
     options = parser.parse_args(arguments)
 
     from tests.cupy_host import entry_points, toolchain
@@ -112,20 +112,36 @@ def main(arguments: list[str] | None = None) -> int:
 
     from tests.cupy_host.counting import without_device_work
 
-    results = {}
-    print(f"{'':52}{'seqarray':>12}{'cupy':>12}   ratio (quartiles)")
+    lines = ["| work | seqarray | cupy | ratio (quartiles) |", "| --- | --- | --- | --- |"]
+    print(*lines, sep="\n")
     for name, (ours, theirs) in pairs(cupy).items():
         ours(), theirs()  # compiles what it launches
         with without_device_work():
-            found = results[name] = timed(ours, theirs)
+            found = timed(ours, theirs)
         lower, middle, upper = found["ratio"]
-        times = f"{found['seqarray'] * 1e6:10.1f}us{found['cupy'] * 1e6:10.1f}us"
-        print(f"{name:52}{times}   {middle:.3g} ({lower:.3g} to {upper:.3g})", flush=True)
-    if options.json:
-        command = ["python", "-m", "benchmarks.cupy_host", *(arguments or sys.argv[1:])]
-        description = machine.description(command)
-        options.json.write_text(json.dumps({"machine": description, "results": results}, indent=1) + "\n")
+        lines.append(
+            f"| {name} | {found['seqarray'] * 1e6:.1f} us | {found['cupy'] * 1e6:.1f} us "
+            f"| {middle:.3g} ({lower:.3g} to {upper:.3g}) |"
+        )
+        print(lines[-1], flush=True)
+    if options.markdown:
+        about = machine.description(["python", "-m", "benchmarks.cupy_host", *arguments])
+        options.markdown.write_text("\n".join([*_heading(about), *lines]) + "\n")
     return 0
+
+
+def _heading(about: dict[str, Any]) -> list[str]:
+    return [
+        "# Host time of joins and splits of CuPy arrays",
+        "",
+        f"{about['date']}, commit {about['commit'][:12]}, {about['cpu']}, no GPU; `{about['command']}`",
+        "",
+        "The time that the host spends on a call, on CuPy on the host: CuPy's own code with nothing launched and",
+        "nothing copied, and without what the CUDA driver adds for every launch, allocation and transfer.  It says",
+        "nothing about a device.  Medians of rounds in turn; the ratio is seqarray's time by CuPy's.  A list is looked",
+        "through each time; a sequence knows its elements from the first join on.",
+        "",
+    ]
 
 
 if __name__ == "__main__":

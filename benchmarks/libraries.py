@@ -407,6 +407,65 @@ class CuPy(Library):
         return lambda: [cupy.asarray(a) for a in arrays]
 
 
+class CuPySlices(CuPy):
+    """What is written where one launch for each piece will do: slices of an empty array."""
+
+    name = "cupy slices"
+
+    def concat(self, arrays: list[np.ndarray], axis: int) -> Work:
+        cupy, own = self.cupy, [self.array(a) for a in arrays]
+        bounds = list(accumulate([a.shape[axis] for a in arrays], initial=0))
+        shape = (*arrays[0].shape[:axis], bounds[-1], *arrays[0].shape[axis + 1 :])
+        places = [(slice(None),) * axis + (slice(*pair),) for pair in pairwise(bounds)]
+        return lambda: self._filled(cupy.empty(shape, own[0].dtype), places, own)
+
+    def stack(self, arrays: list[np.ndarray], axis: int) -> Work:
+        cupy, own = self.cupy, [self.array(a) for a in arrays]
+        shape = (*arrays[0].shape[:axis], len(arrays), *arrays[0].shape[axis:])
+        places = [(*(slice(None),) * axis, index) for index in range(len(arrays))]
+        return lambda: self._filled(cupy.empty(shape, own[0].dtype), places, own)
+
+    def _filled(self, out: Any, places: list[Any], arrays: list[Any]) -> Any:
+        for place, array in zip(places, arrays, strict=True):
+            out[place] = array
+        return out
+
+    split = split_views = rejoin = rejoin_view = at = upload = _not_done
+
+
+class DeviceCopy(CuPy):
+    """The device's limit: the same bytes copied within it at once."""
+
+    name = "memcpy, device"
+    note = "memcpy, device: a plain copy of the same bytes within the device."
+
+    def concat(self, arrays: list[np.ndarray], axis: int) -> Work:
+        del axis
+        return self._copy(sum(a.nbytes for a in arrays))
+
+    stack = concat
+
+    def split(self, x: np.ndarray, sizes: Sizes, axis: int) -> Work:
+        del sizes, axis
+        return self._copy(x.nbytes)
+
+    rejoin = split
+
+    def round_trip(self, x: np.ndarray, sizes: Sizes, axis: int) -> Work:
+        work = self.split(x, sizes, axis)
+        return lambda: (work(), work())[0]
+
+    split_views = rejoin_view = at = upload = _not_done
+
+    def host(self, _: Any) -> Any:
+        return None
+
+    def _copy(self, nbytes: int) -> Work:
+        cuda = self.cupy.cuda
+        target, source = cuda.alloc(nbytes), cuda.alloc(nbytes)
+        return lambda: target.copy_from_device_async(source, nbytes, cuda.get_current_stream())
+
+
 _LOOP = """
 <ir_version: 8, opset_import: ["" : 17]>
 appends (int64 count, float[d] element) => (float[n] result) {
@@ -626,13 +685,7 @@ class SeqArray(Library):
         return lambda: sa.sequence_at(sequence, position)
 
     def upload(self, arrays: list[np.ndarray]) -> Work:
-        to_device = self.backend.array
-
-        def work() -> Any:
-            packed = to_device(sa.concat_from_sequence(arrays, axis=0))
-            return sa.split_to_sequence(packed, [len(a) for a in arrays], copy=None)
-
-        return work
+        return lambda: sa.ArraySequence(arrays).to(xp=self.backend.name)
 
 
 class SeqArrayList(SeqArray):
@@ -766,7 +819,7 @@ PEERS: dict[str, dict[str, Library]] = {
         "onnxruntime": OnnxRuntime(),
         "onnx-reference": OnnxReference(),
     },
-    "cupy": {"cupy": BACKENDS["cupy"], "torch": TorchCUDA()},
+    "cupy": {"cupy": BACKENDS["cupy"], "cupy slices": CuPySlices(), "torch": TorchCUDA()},
     "torch": {"torch": BACKENDS["torch"]},
     "jax": {"jax": BACKENDS["jax"]},
     "dask": {"dask": BACKENDS["dask"]},

@@ -15,7 +15,17 @@ import numpy as np
 import seqarray as sa
 from benchmarks import machine, measure
 from benchmarks.cases import CASES, Case
-from benchmarks.libraries import BACKENDS, PEERS, Library, Memcpy, NumPy, SeqArray, SeqArrayList, SeqArrayTaken
+from benchmarks.libraries import (
+    BACKENDS,
+    PEERS,
+    DeviceCopy,
+    Library,
+    Memcpy,
+    NumPy,
+    SeqArray,
+    SeqArrayList,
+    SeqArrayTaken,
+)
 from benchmarks.measure import Contender
 
 #: Input sets of a case, at most: more would only take longer to make.
@@ -191,7 +201,11 @@ def libraries_for(task: Task, peers: Sequence[str]) -> Iterator[Library]:
     for name, peer in PEERS[task.backend].items():
         if (name in peers or name == task.backend) and not peer.missing():
             yield peer
-    if task.backend == "numpy" and task.case.amounts[task.size][1] >= 1 << 20:
+    if task.case.amounts[task.size][1] < 1 << 20:
+        return
+    if task.backend == "cupy":
+        yield DeviceCopy()
+    if task.backend == "numpy":
         sources: dict[int, np.ndarray] = {}
         for fresh in (True, False):
             for threads in sorted({1, machine.cpu_count()}):
