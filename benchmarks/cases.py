@@ -6,11 +6,14 @@ of the same name in `libraries.Library`.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+
+from benchmarks import models
 
 Generator = np.random.Generator
 Arguments = tuple[Any, ...]
@@ -120,6 +123,19 @@ def _rejoined(nbytes: int) -> dict[str, Any]:
         "quick": ("100 chunks",),
         "backends": ("numpy", "cupy", "torch"),
     }
+
+
+def _loop(rng: Generator, count: int) -> Arguments:
+    element = floats(rng, 3)
+    return np.tile(element, count), models.LOOP, {"count": np.asarray(count), "element": element}
+
+
+def _graph(rng: Generator, name: str) -> Arguments:
+    x, other = floats(rng, 4, 3), floats(rng, 2, 3)
+    inputs = {"x": x, "other": other, "sizes": np.asarray([1, 2, 1])}
+    inputs |= {"last": np.asarray(-1), "second": np.asarray(1)}
+    answer, text = np.concatenate([x, other, other]) if name.startswith("construct") else x, models.GRAPHS[name]
+    return answer, text, {key: value for key, value in inputs.items() if re.search(rf"\b{key}\b", text)}
 
 
 _TINY = "3 x (2, 3)"
@@ -274,5 +290,27 @@ CASES = [
         {f"{n} rows": (n, int(_row_lengths(n).sum()) * 4) for n in (300, 10_000)},
         quick=("300 rows",),
         backends=("cupy",),
+    ),
+    Case(
+        "model-loop",
+        "an ONNX model: a Loop of SequenceInsert, and ConcatFromSequence",
+        "model",
+        {f"{n} inserts": lambda rng, n=n: _loop(rng, n) for n in (1_000, 4_000, 8_000, 16_000)},
+        {f"{n} inserts": (n, n * 12) for n in (1_000, 4_000, 8_000, 16_000)},
+        quick=("1000 inserts",),
+        backends=("numpy",),
+        plot_by="growth",
+    ),
+    *(
+        Case(
+            f"model-graph-{number}",
+            f"an ONNX model on tiny inputs: {name}",
+            "model",
+            {"5 nodes": lambda rng, name=name: _graph(rng, name)},
+            {"5 nodes": (5, 96 if name.startswith("construct") else 48)},
+            quick=("5 nodes",),
+            backends=("numpy",),
+        )
+        for number, name in enumerate(models.GRAPHS, 1)
     ),
 ]

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 import seqarray as sa
+from benchmarks import models
 from seqarray.copying import hostpool
 
 Work = Callable[[], Any]
@@ -114,6 +115,8 @@ class Library:
     at: Kind = _not_done
     #: Bring a ragged list of rows to the device: (arrays,).
     upload: Kind = _not_done
+    #: Run an ONNX model: (its answer, the model as text, inputs by name).
+    model: Kind = _not_done
 
 
 def _lengths(x: np.ndarray, sizes: Sizes, axis: int) -> list[int]:
@@ -466,20 +469,6 @@ class DeviceCopy(CuPy):
         return lambda: target.copy_from_device_async(source, nbytes, cuda.get_current_stream())
 
 
-_LOOP = """
-<ir_version: 8, opset_import: ["" : 17]>
-appends (int64 count, float[d] element) => (float[n] result) {
-    start = SequenceEmpty <dtype = 1> ()
-    condition = Constant <value = bool {1}> ()
-    sequence = Loop (count, condition, start) <body = step
-        (int64 i, bool go_on, seq(float[]) before) => (bool still, seq(float[]) after) {
-            still = Identity (go_on)
-            after = SequenceInsert (before, element)
-        }>
-    result = ConcatFromSequence <axis = 0> (sequence)
-}"""
-
-
 class OnnxRuntime(Library):
     """onnxruntime: models of one node, on the CPU."""
 
@@ -547,7 +536,7 @@ class OnnxRuntime(Library):
         return f", int64{'[n]' * given.ndim} sizes", {"sizes": given}
 
     def append(self, count: int, element: np.ndarray) -> Work:
-        run = self.session(_LOOP)
+        run = self.session(models.LOOP)
         return lambda: run({"count": np.asarray(count), "element": element})[0]
 
     def at(self, arrays: list[np.ndarray]) -> Work:
@@ -557,6 +546,11 @@ class OnnxRuntime(Library):
         )
         position = np.asarray(len(arrays) // 2)
         return lambda: run({"x": arrays, "i": position})[0]
+
+    def model(self, answer: np.ndarray, text: str, inputs: dict[str, np.ndarray]) -> Work:
+        del answer
+        run = self.session(text)
+        return lambda: run(inputs)[0]
 
 
 class OnnxReference(OnnxRuntime):
@@ -687,6 +681,12 @@ class SeqArray(Library):
     def upload(self, arrays: list[np.ndarray]) -> Work:
         return lambda: sa.ArraySequence(arrays).to(xp=self.backend.name)
 
+    def model(self, answer: np.ndarray, text: str, inputs: dict[str, np.ndarray]) -> Work:
+        del answer
+        parsed = importlib.import_module("onnx.parser").parse_model(text)
+        program = importlib.import_module("seqarray.onnx").prepare(parsed, xp=self.backend.name)
+        return lambda: program.run(inputs)[0]
+
 
 class SeqArrayList(SeqArray):
     """seqarray, given a list of arrays each time."""
@@ -696,7 +696,9 @@ class SeqArrayList(SeqArray):
     def sequence(self, arrays: list[np.ndarray]) -> Any:
         return [self.array(a) for a in arrays]
 
-    split = split_views = rejoin = rejoin_view = round_trip = append = push_and_pop = window = at = upload = _not_done
+    split = split_views = rejoin = rejoin_view = round_trip = append = push_and_pop = window = at = upload = model = (
+        _not_done
+    )
 
 
 class SeqArrayTaken(SeqArray):
@@ -713,7 +715,7 @@ class SeqArrayTaken(SeqArray):
         return lambda: list(work())
 
     concat = concat_out = stack = rejoin = rejoin_view = _not_done
-    round_trip = append = push_and_pop = window = at = upload = _not_done
+    round_trip = append = push_and_pop = window = at = upload = model = _not_done
 
 
 class Memcpy(Library):

@@ -1,5 +1,7 @@
 """The ONNX sequence operators on every array library of the Python array API standard."""
 
+from typing import Any as _Any
+
 from seqarray import opset, testing
 from seqarray.copying import get_num_threads, host_pool, set_num_threads
 from seqarray.operators import (
@@ -38,3 +40,12 @@ __all__ = [
     "split_to_sequence",
     "testing",
 ]
+
+
+def __getattr__(name: str) -> _Any:
+    """`seqarray.onnx` is imported when it is first asked for: it needs the onnx package."""
+    if name == "onnx":
+        import importlib  # noqa: PLC0415
+
+        return importlib.import_module("seqarray.onnx")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

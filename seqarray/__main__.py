@@ -1,4 +1,4 @@
-"""``python -m seqarray``: which array libraries are usable here, and what each can hold."""
+"""``python -m seqarray``: which array libraries are usable here; ``python -m seqarray run``: runs an ONNX model."""
 
 from __future__ import annotations
 
@@ -21,21 +21,25 @@ _HEADINGS = ("library", "version", "device", "string", "bfloat16", "float8", "in
 
 
 def main(arguments: Sequence[str] = ()) -> int:
-    """Print the table.
+    """Print the table, or run a model.
 
     Parameters
     ----------
     arguments : sequence of str
-        The command line; there are no options but ``--help``.
+        The command line.
 
     Returns
     -------
     int
-        The exit status: 0.
+        The exit status: 0; 1 if a model's output differs from the one that is stored with it; 2 if something is wrong
+        with the arguments, or with the files that they name.
     """
+    if list(arguments[:1]) == ["run"]:
+        return _run_model(arguments[1:])
     argparse.ArgumentParser(
         prog="python -m seqarray",
         description="Show which array libraries and devices are usable here, and what each can hold.",
+        epilog="python -m seqarray run MODEL.onnx runs an ONNX model; python -m seqarray run --help says more.",
     ).parse_args(arguments)
     print(f"seqarray {__version__}, Python {sys.version.split()[0]}")
     rows = [_HEADINGS, *(row for library in _LIBRARIES for row in _rows(library))]
@@ -43,6 +47,22 @@ def main(arguments: Sequence[str] = ()) -> int:
     for row in rows:
         print("  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=False)).rstrip())
     return 0
+
+
+def _run_model(arguments: Sequence[str]) -> int:
+    try:
+        command: Any = importlib.import_module("seqarray.onnx.command")
+    except ImportError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    parser = argparse.ArgumentParser(
+        prog="python -m seqarray run",
+        description="Run an ONNX model, print the type and shape of each output, and compare it with the stored one.",
+        epilog="Exit status: 1 if an output differs from the stored one, 2 if something is wrong with what was given.",
+    )
+    command.add_arguments(parser)
+    status: int = command.run(parser.parse_args(arguments))
+    return status
 
 
 def _rows(library: str) -> Iterator[tuple[str, ...]]:

@@ -34,7 +34,7 @@ RESULTS = PROJECT / "benchmarks" / "results"
 #: Every piece of work that a library may do.
 ALL = {
     *("concat", "stack", "concat_out", "split", "split_views", "rejoin", "rejoin_view", "round_trip"),
-    *("append", "push_and_pop", "window", "at", "upload"),
+    *("append", "push_and_pop", "window", "at", "upload", "model"),
 }
 #: Work of which every library's result is the sequence that it began with.
 SAME_SEQUENCE = {"push_and_pop", "window"}
@@ -1580,6 +1580,9 @@ def amount_of(work, arguments):
         case "at":
             (arrays,) = arguments
             return 1, arrays[len(arrays) // 2].nbytes
+        case "model":
+            answer, _, inputs = arguments
+            return int(inputs.get("count", 5)), answer.nbytes
     raise AssertionError(f"what is the amount of {work}?")
 
 
@@ -1641,15 +1644,15 @@ def test_sizes_for_a_gpu_are_left_to_it():
 # What the contenders compute
 
 #: The work that each contender does, by backend and name.
-DOES = {("numpy", "numpy"): ALL - {"upload"}}
+DOES = {("numpy", "numpy"): ALL - {"upload", "model"}}
 for _backend in libraries.BACKENDS:
     DOES[_backend, "seqarray"] = ALL
     DOES[_backend, "seqarray, list"] = {"concat", "stack", "concat_out"}
     DOES[_backend, "seqarray, all taken"] = {"split", "split_views"}
 for _backend, _peer in (("numpy", "torch"), ("torch", "torch"), ("cupy", "torch (CUDA)")):
-    DOES[_backend, _peer] = ALL - {"append", "push_and_pop", "window", "upload"}
+    DOES[_backend, _peer] = ALL - {"append", "push_and_pop", "window", "upload", "model"}
 for _peer in ("onnxruntime", "onnx-reference"):
-    DOES["numpy", _peer] = {"concat", "stack", "split", "round_trip", "append", "at"}
+    DOES["numpy", _peer] = {"concat", "stack", "split", "round_trip", "append", "at", "model"}
 DOES["cupy", "cupy"] = {"concat", "stack", "split", "split_views", "rejoin", "rejoin_view", "at", "upload"}
 DOES["cupy", "cupy slices"] = {"concat", "stack"}
 DOES["jax", "jax"] = {"concat", "stack", "split", "at"}
@@ -1686,7 +1689,7 @@ def expected_of(work, arguments):
             return np.tile(element, count)
         case "at":
             return arguments[0][len(arguments[0]) // 2]
-        case "upload":
+        case "upload" | "model":
             return arguments[0]
     raise AssertionError(f"what is the answer of {work}?")
 

@@ -1,0 +1,138 @@
+"""`onnx.backend.base.Backend` for tools that know this interface, such as ``onnx.backend.test.BackendTest``."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import onnx
+from onnx import helper
+from onnx.backend.base import Backend, BackendRep, namedtupledict
+
+from seqarray.elementtypes import ONNX_TYPES
+from seqarray.namespaces import resolve_namespace
+from seqarray.onnx.model import Model
+from seqarray.onnx.places import download
+from seqarray.onnx.program import Program
+from seqarray.onnx.program import prepare as _prepare
+from seqarray.sequence import ArraySequence, as_sequence
+
+_LIBRARIES = {"CPU": "numpy", "CUDA": "cupy"}
+
+
+class SeqarrayRep(BackendRep):
+    """A program that takes and gives NumPy arrays, lists of them, and None."""
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+
+    def run(self, inputs: Any, **kwargs: Any) -> tuple[Any, ...]:
+        """The outputs for inputs in order; further arguments are not used."""
+        del kwargs
+        outputs = self.program.run(list(inputs) if isinstance(inputs, (list, tuple)) else inputs)
+        names = [output.name for output in self.program.outputs]
+        values: tuple[Any, ...] = namedtupledict("Outputs", names)(*map(_to_numpy, outputs))
+        return values
+
+
+class SeqarrayBackend(Backend):
+    """seqarray on NumPy ("CPU") or CuPy ("CUDA")."""
+
+    @classmethod
+    def is_compatible(cls, model: onnx.ModelProto, device: str = "CPU", **kwargs: Any) -> bool:
+        """Whether a model can be prepared."""
+        try:
+            cls.prepare(model, device, **kwargs)
+        except (TypeError, ValueError):
+            return False
+        return True
+
+    @classmethod
+    def prepare(cls, model: onnx.ModelProto, device: str = "CPU", **kwargs: Any) -> SeqarrayRep:
+        """A model as something to run; further arguments are those of `seqarray.onnx.prepare`."""
+        library, number = _placed(device)
+        return SeqarrayRep(_prepare(model, xp=library, device=number, **kwargs))
+
+    @classmethod
+    def run_model(cls, model: onnx.ModelProto, inputs: Any, device: str = "CPU", **kwargs: Any) -> tuple[Any, ...]:
+        """The outputs of a model."""
+        return cls.prepare(model, device, **kwargs).run(inputs)
+
+    @classmethod
+    def run_node(
+        cls,
+        node: onnx.NodeProto,
+        inputs: Any,
+        device: str = "CPU",
+        outputs_info: Sequence[tuple[np.dtype[Any], tuple[int, ...]]] | None = None,
+        **kwargs: Any,
+    ) -> tuple[Any, ...]:
+        """The outputs of a single node, in the newest version of its operator or that of ``opset_version``."""
+        version = kwargs.pop("opset_version", onnx.defs.onnx_opset_version())
+        try:
+            super().run_node(node, inputs, device, outputs_info, opset_version=version)
+        except onnx.checker.ValidationError as error:
+            raise ValueError(f"run_node: the node is not valid: {error}") from error
+        given = list(inputs)
+        if len(given) == len(node.input):
+            given = [value for value, name in zip(given, node.input, strict=True) if name]
+        names = list(dict.fromkeys(filter(None, node.input)))
+        if len(given) != len(names):
+            raise ValueError(f"run_node: got {len(given)} inputs; {node.op_type} is given {len(names)}")
+        graph = helper.make_graph(
+            [node],
+            "one node",
+            [helper.make_value_info(name, _type_of(value)) for name, value in zip(names, given, strict=True)],
+            [helper.make_empty_tensor_value_info(name) for name in node.output if name],
+        )
+        imports = [helper.make_opsetid(node.domain, version)]
+        model = helper.make_model(graph, opset_imports=imports, ir_version=onnx.IR_VERSION)
+        library, number = _placed(device)
+        program = Program(Model(model, None), resolve_namespace(library, operator="run_node"), number, **kwargs)
+        return SeqarrayRep(program).run(given)
+
+    @classmethod
+    def supports_device(cls, device: str) -> bool:
+        """Whether models run on "CPU", or on "CUDA", which needs CuPy and a GPU."""
+        if device.partition(":")[0] == "CPU":
+            return True
+        if device.partition(":")[0] != "CUDA":
+            return False
+        try:
+            cupy: Any = importlib.import_module("cupy")
+            return bool(cupy.cuda.is_available())
+        except ImportError:
+            return False
+
+
+def _placed(device: str) -> tuple[str, int | None]:
+    """The library and the number of the device for "CPU", "CUDA" or "CUDA:1"."""
+    kind, _, number = device.partition(":")
+    if kind not in _LIBRARIES or not (number or "0").isdigit():
+        raise ValueError(f"prepare: device is {device!r}; expected 'CPU', 'CUDA' or 'CUDA:N'")
+    return _LIBRARIES[kind], int(number or 0) if kind == "CUDA" else None
+
+
+def _to_numpy(value: Any) -> Any:
+    if value is None:
+        return None
+    return [download(element) for element in value] if isinstance(value, ArraySequence) else download(value)
+
+
+def _type_of(value: Any) -> onnx.TypeProto:
+    """The type to declare for an input."""
+    if value is None:
+        return helper.make_optional_type_proto(helper.make_tensor_type_proto(onnx.TensorProto.FLOAT, None))
+    sequence = isinstance(value, (ArraySequence, list, tuple))
+    element_type = as_sequence(value if sequence else [value], operator="run_node").element_type
+    tensor = helper.make_tensor_type_proto(ONNX_TYPES[element_type].code, None)
+    return helper.make_sequence_type_proto(tensor) if sequence else tensor
+
+
+is_compatible = SeqarrayBackend.is_compatible
+prepare = SeqarrayBackend.prepare
+run_model = SeqarrayBackend.run_model
+run_node = SeqarrayBackend.run_node
+supports_device = SeqarrayBackend.supports_device
