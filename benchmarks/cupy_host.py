@@ -75,6 +75,9 @@ def pairs(cupy: Any) -> dict[str, Pair]:
         lambda: sa.split_to_sequence(base, axis=1, copy=None),
         lambda: cupy.split(base, 10_000, axis=1),
     )
+    rows = [np.zeros((i % 5 + 1, 4), np.float32) for i in range(10_000)]
+    on_host = sa.ArraySequence(rows)
+    named["10 000 rows to the device"] = (lambda: on_host.to(xp="cupy"), lambda: [cupy.asarray(row) for row in rows])
     one = sa.ArraySequence(arrays(16))
     named["at, a copy of one element"] = (lambda: sa.sequence_at(one, 3), one[3].copy)
     return named

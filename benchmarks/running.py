@@ -39,7 +39,7 @@ PAUSES = {"pause 2 ms": 0.002, "pause 10 ms": 0.010}
 class Plan:
     """How much time there is, and how it is used."""
 
-    seconds: float = 480.0
+    seconds: float = 300.0
     rounds: int = 11
     hot_rounds: int = 7
     #: Even where time is short; 3 where a call takes over a quarter of a second.

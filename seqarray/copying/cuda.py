@@ -42,6 +42,9 @@ checks_shapes = True
 #: Dtypes that stand for all of their size.
 _BITS = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64, 16: np.complex128}
 
+#: Of a list of more arrays than this, each property is looked at for all of them in turn.
+LOOKED_AT_ONE_BY_ONE = 8
+
 #: More pieces than this are kept as columns, which the launcher copies into its arguments at once.
 FEW = 300
 
@@ -106,6 +109,10 @@ def join_small(blocks: Blocks, axis: int, stack: int, facts: Facts) -> CuPyArray
 def join_list(arrays: Sequence[Any], axis: int, stack: int) -> CuPyArray | None:
     """Join a list of CuPy arrays; None where anything about them asks for the general case."""
     count = len(arrays)
+    if count <= LOOKED_AT_ONE_BY_ONE:
+        joined = _join_of_equals(arrays, axis, bool(stack))
+        if joined is not None:
+            return joined
     if list(map(type, arrays)).count(_ndarray) != count:
         return None
     dtype = arrays[0].dtype
@@ -118,6 +125,26 @@ def join_list(arrays: Sequence[Any], axis: int, stack: int) -> CuPyArray | None:
     axis = _counted(axis, arrays[0].ndim + stack)
     with _on(device):
         return _join_of_arrays(arrays, axis, bool(stack), dtype, device, memory).into_new_memory()
+
+
+def _join_of_equals(arrays: Sequence[Any], axis: int, stack: bool) -> CuPyArray | None:
+    """A join of few arrays, if they are all alike and have no gaps: in one look at each."""
+    first = arrays[0]
+    shape, dtype, device = first.shape, first.dtype, first.data.device_id
+    addresses = []
+    for array in arrays:
+        if type(array) is not _ndarray or array.dtype is not dtype or array.shape != shape or not array._c_contiguous:
+            return None
+        memory = array.data
+        if memory.device_id != device:
+            return None
+        addresses.append(memory.ptr)
+    before, after, length = _line(shape, _counted(axis, len(shape) + stack), stack)
+    with _on(device):
+        result = _empty((*before, length * len(addresses), *after), dtype)
+        width = length * prod(after) * dtype.itemsize
+        launcher_for(device).copy_few(False, result.data.ptr, prod(before), addresses, width)
+    return result
 
 
 def join(blocks: Blocks, axis: int, kind: Kind, *, stack: bool, out: CuPyArray = None) -> CuPyArray:
@@ -415,7 +442,11 @@ def duplicate(array: CuPyArray, kind: Kind) -> CuPyArray:
 
 
 def _duplicate(array: CuPyArray) -> CuPyArray:
-    # Along the last axis that will do, an array has the fewest rows.
+    if array._c_contiguous:
+        result = _empty(array.shape, array.dtype)
+        launcher_for(array.data.device_id).copy_few(False, result.data.ptr, 1, [array.data.ptr], array.nbytes)
+        return result
+    # Along the first axis that will do, an array has the fewest rows.
     for axis in range(array.ndim):
         stride = _row_stride(array, axis)
         if stride is not None:
@@ -425,7 +456,7 @@ def _duplicate(array: CuPyArray) -> CuPyArray:
             launcher.copy_few(False, result.data.ptr, rows, [array.data.ptr], width, [stride])
             return result
     # As plain bits, since CuPy has no kernels for some dtypes, such as float8.
-    copied = array.view(_BITS[array.itemsize]).copy(order="C")
+    copied = array.view(_BITS.get(array.itemsize, array.dtype)).copy(order="C")
     return _ndarray(array.shape, array.dtype, copied.data)
 
 

@@ -15,6 +15,7 @@ from seqarray.onnx.estimates import expected_nbytes
 from seqarray.onnx.execution import Run
 from seqarray.onnx.nodes import Node, Operator
 from seqarray.onnx.places import dtype_for_host
+from seqarray.onnx.tensors import NUMPY
 from seqarray.sequence import ArraySequence
 
 #: Before onnx had dtypes for these types, its reference evaluator marked arrays of their bits with these field names.
@@ -90,7 +91,10 @@ def _for_reference(argument: Any, run: Run) -> Any:
     if argument is None:
         return None
     if type(argument) is ArraySequence:
-        return [run.on_host(element) for element in argument]
+        if argument.namespace is None or argument.namespace is NUMPY:
+            return list(argument)
+        run.to_host += len(argument)
+        return list(argument.to(xp=NUMPY))
     return run.on_host(argument)
 
 

@@ -64,7 +64,8 @@ class GraphValue:
             if value.namespace is None or (not value and value.namespace is NUMPY):
                 return empty(value.element_type, place.namespace, place.device, operator=label)
             if run.moves and value.namespace is NUMPY:
-                return ArraySequence([run.on_device(element) for element in value])
+                run.to_device += len(value)
+                return value.to(xp=place.namespace, device=place.device, copy=True)
             namespace, device = value.namespace, value.device
         else:
             namespace, device = namespace_of(value), device_of(value)
