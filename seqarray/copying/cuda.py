@@ -252,18 +252,22 @@ def _prepare(blocks: Blocks, axis: int, stack: bool, dtype: Any, device: int) ->
     inner = prod(after) * dtype.itemsize
     lengths = [length for _, _, length in lines]
     bounds = np.zeros(sum(map(len, lengths)) + 1, dtype=np.int64)
-    np.cumsum(np.concatenate(lengths), out=bounds[1:])
+    np.cumsum(_concatenated(lengths), out=bounds[1:])
     columns = [_columns(block, axis) for block in blocks]
-    addresses = np.concatenate([one.addresses for one in columns])
+    addresses = _concatenated([one.addresses for one in columns])
     strides = None
     if any(one.strides is not None for one in columns):
         widths = [length * inner for length in lengths]
-        strides = np.concatenate(
+        strides = _concatenated(
             [w if one.strides is None else one.strides for w, one in zip(widths, columns, strict=True)]
         )
     shape = (*before, int(bounds[-1]), *after)
     held = tuple(chain.from_iterable(one.held for one in columns))
     return _gather(shape, dtype, device, prod(before), addresses, bounds * inner, strides, held)
+
+
+def _concatenated(columns: list[Any]) -> Any:
+    return columns[0] if len(columns) == 1 else np.concatenate(columns)
 
 
 def _join_of_arrays(
@@ -394,7 +398,8 @@ def _lines_of(block: Block, axis: int, stack: bool) -> tuple[Shape, Shape, Any]:
     if not isinstance(block, Run):
         before, after, lengths = _lines(shapes_of((block,)), axis, stack)
         return before, after, np.full(len(block), lengths)
-    sizes = np.minimum(as_column(block.stops), block.cut.shape[block.cut.axis]) - as_column(block.starts)
+    sizes = as_column(block.stops) - as_column(block.starts)
+    sizes[[0, -1]] = block.size_of(0), block.size_of(len(block) - 1)  # the stop of a smaller last one lies beyond
     along = _along(block, axis, stack)
     if not along and sizes.min() != sizes.max():
         raise ValueError("shapes differ")
