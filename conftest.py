@@ -35,6 +35,7 @@ EXPLAINED_SKIPS = (
     r"\S+ cannot hold \S+",
     r"cupy has no usable GPU here",
     r"nvcc is not installed",
+    r"there is a GPU",
 )
 
 

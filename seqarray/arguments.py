@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from seqarray.elementtypes import element_type_of
-from seqarray.namespaces import is_lazy, namespace_of
+from seqarray.namespaces import is_compiling, is_lazy, namespace_of
 
 Shape = tuple[int, ...]
 #: Host integers, one for every chunk: a range when they are evenly spaced, an int64 array when there are many.
@@ -161,7 +161,7 @@ def chunks_of_sizes(
         if len(array.shape) != 1:
             raise ValueError(f"{operator}: {name} must be {ranks}, but has shape {tuple(array.shape)}")
         sizes = array if type(array) is np.ndarray and len(array) > _LONG_COLUMN else host_values(array, int)
-    columns = _long_columns(sizes, length) if len(sizes) > _LONG_COLUMN else None
+    columns = _long_columns(sizes, length) if len(sizes) > _LONG_COLUMN and not is_compiling() else None
     if columns is not None:
         return columns
     # One size after the other, for the exact message.
@@ -221,7 +221,8 @@ def sizes_of_parts(length: int, parts: int, *, axis: int, operator: str) -> list
 def check_joinable(shapes: Sequence[Shape], axis: int, *, operator: str, stack: bool) -> None:
     """All shapes are equal, except along `axis` when the arrays are concatenated.  Unknown lengths agree with any."""
     first = shapes[0]
-    if shapes.count(first) == len(shapes):
+    # Counting shapes that are not known until later is beyond torch.compile.
+    if not is_compiling() and shapes.count(first) == len(shapes):
         return
     for index, shape in enumerate(shapes):
         if len(shape) != len(first):

@@ -8,7 +8,6 @@ last version that shows it.
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate, chain
 from math import prod
@@ -17,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from seqarray.arguments import Column, Shape
-from seqarray.namespaces import Array, namespace_of
+from seqarray.namespaces import Array, is_compiling, namespace_of
 
 BLOCK_LENGTH = 256
 
@@ -272,7 +271,14 @@ def ends_of(blocks: Blocks) -> list[int]:
 
 def find(ends: Sequence[int], blocks: Blocks, index: int) -> tuple[int, int]:
     """The block that holds the element at `index`, and the place in it."""
-    number = bisect_right(ends, index)
+    # As bisect_right does it, into which torch.compile cannot look.
+    number, beyond = 0, len(ends)
+    while number < beyond:
+        middle = (number + beyond) // 2
+        if index < ends[middle]:
+            beyond = middle
+        else:
+            number = middle + 1
     return number, index - (ends[number] - len(blocks[number]))
 
 
@@ -353,7 +359,7 @@ def _tidied(blocks: Blocks, length: int) -> Blocks:
     Chunks of one split become one run again, without a view; other small neighbours become one tuple.  The threshold
     lies far above what is left after tidying, so that the work is spread over the changes that made it necessary.
     """
-    if len(blocks) <= 32 + length // 32:
+    if len(blocks) <= 32 + length // 32 or is_compiling():
         return blocks
     splits: list[list[Block]] = []
     for block in blocks:

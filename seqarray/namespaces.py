@@ -10,7 +10,6 @@ import importlib
 import sys
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
-from functools import lru_cache
 from types import ModuleType
 from typing import Any
 
@@ -29,7 +28,9 @@ _COMPAT_NAMES = {
     "jax": "jax.numpy",
 }
 
+# Plain dictionaries: what functools caches, torch.compile follows with a warning only.
 _namespace_by_type: dict[type, Any] = {}
+_library_by_namespace: dict[Any, str] = {}
 
 #: Called with a namespace's library whenever the first array of some class has been seen.
 on_new_array_type: list[Callable[[str], None]] = []
@@ -49,6 +50,11 @@ def namespace_of(array: Array) -> Any:
     except KeyError:
         pass
     array_type = type(array)
+    if is_compiling() and issubclass(array_type, sys.modules["torch"].Tensor):
+        # torch.compile follows neither the look-up below nor what it notifies: left to the first tensor outside.
+        from array_api_compat import torch as namespace  # noqa: PLC0415
+
+        return namespace
     if issubclass(array_type, (np.ma.MaskedArray, np.matrix)) or array_api_compat.is_pydata_sparse_array(array):
         raise TypeError(f"{array_type.__name__} is not supported; pass a plain dense array")
     if not array_api_compat.is_array_api_obj(array):
@@ -67,11 +73,15 @@ def refuse_sparse(array: Array, namespace: Any) -> None:
         raise TypeError(f"{form} is not supported; pass a dense tensor")
 
 
-@lru_cache(maxsize=64)
 def library_of(namespace: Any) -> str:
     """The short name of a namespace's library: "numpy", "cupy", "torch", "jax", "dask", "array_api_strict", ..."""
+    try:
+        return _library_by_namespace[namespace]
+    except KeyError:
+        pass
     name: str = getattr(namespace, "__name__", type(namespace).__name__)
-    return name.removeprefix("array_api_compat.").partition(".")[0]
+    library = _library_by_namespace[namespace] = name.removeprefix("array_api_compat.").partition(".")[0]
+    return library
 
 
 def resolve_namespace(xp: Any, *, operator: str) -> Any:
@@ -82,7 +92,9 @@ def resolve_namespace(xp: Any, *, operator: str) -> Any:
     namespace = xp
     if isinstance(xp, str) or name in _COMPAT_NAMES:
         try:
-            namespace = importlib.import_module(_COMPAT_NAMES.get(str(name), str(name)))
+            module = _COMPAT_NAMES.get(str(name), str(name))
+            # torch.compile does not follow import_module.
+            namespace = sys.modules.get(module) or importlib.import_module(module)
         except (ImportError, ValueError) as error:
             raise ImportError(f"{operator}: xp is {xp!r}, which cannot be imported: {error}") from None
     if not all(hasattr(namespace, needed) for needed in ("asarray", "concat", "stack")):
@@ -99,6 +111,8 @@ def namespace_name(namespace: Any) -> str:
 
 def device_of(array: Array) -> Device:
     """The device of an array; None while it is being traced."""
+    if library_of(namespace_of(array)) == "torch":
+        return array.device
     return array_api_compat.device(array)
 
 
@@ -138,6 +152,14 @@ def _as_device(namespace: Any, library: str, device: Device) -> Device:
     if library == "array_api_strict" and isinstance(device, str):
         return namespace.Device(device)
     return device
+
+
+def current_device(namespace: Any, *, operator: str) -> Device:
+    """The device on which CuPy allocates."""
+    try:
+        return namespace.cuda.Device()
+    except Exception as error:  # whatever a missing driver or device raises
+        raise ValueError(f"{operator}: {library_of(namespace)} has no usable device: {error}") from None
 
 
 def device_name(namespace: Any, device: Device) -> Any:
@@ -182,6 +204,12 @@ def is_lazy(array: Array) -> bool:
     if library == "torch":
         return bool(array.device.type == "meta")
     return library == "dask"
+
+
+def is_compiling() -> bool:
+    """Whether torch.compile is following the program, which it can do through plain Python, but not through NumPy."""
+    torch = sys.modules.get("torch")
+    return torch is not None and bool(torch.compiler.is_compiling())
 
 
 def loaded(name: str) -> ModuleType | None:

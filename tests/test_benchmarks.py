@@ -1811,7 +1811,7 @@ def test_no_contender_gets_the_same_memory_twice(work):
 
 
 def committed():
-    return sorted(RESULTS.glob("*.json"))
+    return sorted(RESULTS.glob("[cg]pu*.json"))
 
 
 def test_a_full_run_on_a_cpu_is_committed():

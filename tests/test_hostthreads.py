@@ -206,7 +206,9 @@ def test_a_number_that_is_none_is_refused(threads_before, count, error):
     assert sa.get_num_threads() == threads_before
 
 
-@pytest.mark.parametrize("name", ["Dask-Default-Threads-1-2", "ThreadPoolExecutor-0_0"])
+@pytest.mark.parametrize(
+    "name", ["Dask-Default-Threads-1-2", "0-Dask-Default-Threads-4743-0", "ThreadPoolExecutor-0_0"]
+)
 def test_in_a_thread_of_a_pool_one_thread_is_used(threads_before, name):
     sa.set_num_threads(3)
     seen = []

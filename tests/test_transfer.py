@@ -256,6 +256,14 @@ def test_wrong_arguments(arguments, error, message):
         sa.ArraySequence([np.ones(3)]).to(**arguments)
 
 
+def test_without_a_gpu_nothing_moves_to_cupy():
+    cupy = pytest.importorskip("cupy", reason="cupy is not installed")
+    if cupy.cuda.is_available():
+        pytest.skip("there is a GPU")
+    with pytest.raises(ValueError, match=r"ArraySequence\.to: cupy has no usable device"):
+        sa.ArraySequence([np.ones(3)]).to(xp="cupy")
+
+
 # Lazy.
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import re
 import sys
 import threading
 from collections.abc import Callable, Sequence
@@ -96,6 +97,9 @@ def _default_threads() -> int:
     return max(1, int(min(len(_allowed_processors()), _quota(), MOST_THREADS) + 0.5))
 
 
+#: The names of threads of pools.  A worker of dask puts its own name first: "0-Dask-Default-Threads-4743-0".
+_POOL_THREAD = re.compile(r"ThreadPoolExecutor|(.*-)?Dask")
+
 _current_processor = _current_processor_function()
 _num_threads = _default_threads()
 _workers: list[_Worker] = []
@@ -160,7 +164,7 @@ def usable_threads() -> int:
     if _forked:
         _forked = False
         return 1
-    if _num_threads > 1 and threading.current_thread().name.startswith(("Dask", "ThreadPoolExecutor")):
+    if _num_threads > 1 and _POOL_THREAD.match(threading.current_thread().name):
         return 1
     return _num_threads
 

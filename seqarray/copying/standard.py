@@ -9,7 +9,7 @@ from seqarray.arguments import Column, is_unknown
 from seqarray.blocks import Blocks, Cut, Run, from_arrays, to_pieces
 from seqarray.copying.facts import Facts
 from seqarray.elementtypes import Kind
-from seqarray.namespaces import Array, entering
+from seqarray.namespaces import Array, entering, is_compiling
 
 checks_shapes = False
 
@@ -45,10 +45,15 @@ def _torch_join(arrays: Sequence[Array], axis: int, xp: Any, stack: bool, out: A
     if xp.is_grad_enabled() and any(tensor.requires_grad for tensor in (*arrays, out)):
         raise ValueError("out= does not go with tensors that require a gradient")
     join = xp.stack if stack else xp.cat
-    memory = out.untyped_storage().data_ptr()
-    if any(tensor.untyped_storage().data_ptr() == memory for tensor in arrays):
+    # torch.compile has no addresses to compare.
+    if is_compiling() or any(_storage(tensor) == _storage(out) for tensor in arrays):
         return out.copy_(join(arrays, dim=axis))
     return join(arrays, dim=axis, out=out)
+
+
+def _storage(tensor: Array) -> int:
+    """Where the memory begins in which a tensor has its values."""
+    return int(tensor.untyped_storage().data_ptr())
 
 
 def learn(blocks: Blocks, kind: Kind) -> Facts:

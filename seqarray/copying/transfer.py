@@ -22,6 +22,7 @@ from seqarray.namespaces import (
     Array,
     Device,
     as_device,
+    current_device,
     library_of,
     loaded,
     resolve_namespace,
@@ -78,7 +79,7 @@ def target_device(kind: Kind, namespace: Any, device: Device) -> Device:
             device = f"cuda:{kind.device.id}" if kind.library == "cupy" else "cpu"
         elif library == "cupy":
             on_gpu = kind.library == "torch" and kind.device.type == "cuda"
-            device = kind.device.index if on_gpu else namespace.cuda.Device()
+            device = kind.device.index if on_gpu else current_device(namespace, operator=OPERATOR)
     return as_device(namespace, device, operator=OPERATOR)
 
 
