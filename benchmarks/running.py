@@ -32,6 +32,9 @@ from benchmarks.measure import Contender
 MOST_SETS = 64
 MOST_PIECES = 40_000
 
+#: Of results of more bytes, what it costs to wake a thread is too little to show.
+PAUSED_BELOW = 64 << 20
+
 PAUSES = {"pause 2 ms": 0.002, "pause 10 ms": 0.010}
 
 
@@ -54,7 +57,8 @@ class Plan:
 
     def pauses_for(self, task: Task) -> dict[str, float]:
         """The pauses after which a task is timed too."""
-        return PAUSES if self.pauses and task.case.threads else {}
+        paused = self.pauses and task.case.threads and task.case.amounts[task.size][1] < PAUSED_BELOW
+        return PAUSES if paused else {}
 
     def rounds_of(self, task: Task) -> int:
         """Rounds of a task, all ways of timing it together."""

@@ -262,7 +262,15 @@ def test_bad_input_is_refused_before_anything_is_allocated(cupy, counting, messa
 
 
 @pytest.mark.parametrize(
-    "view", [lambda big: big[1:3], lambda big: big[:2, ::2], lambda big: big.T[:2]], ids=["rows", "steps", "turned"]
+    "view",
+    [
+        lambda big: big[1:3],
+        lambda big: big[:2, ::2],
+        lambda big: big.T[:2],
+        lambda big: big[1::-1],
+        lambda big: big[:2, 2:8],
+    ],
+    ids=["rows", "steps", "turned", "backwards", "columns"],
 )
 def test_out_of_any_layout(cupy, view):
     big = cupy.zeros((12, 12), "float32")

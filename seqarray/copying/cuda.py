@@ -155,7 +155,8 @@ def join(blocks: Blocks, axis: int, kind: Kind, *, stack: bool, out: CuPyArray =
         if out is None:
             return join.into_new_memory()
         stride = _row_stride(out, axis)
-        if stride is None or any(cupy.may_share_memory(piece, out) for piece in to_pieces(blocks, axis, stack)):
+        overlaps = any(cupy.may_share_memory(piece, out) for piece in to_pieces(blocks, axis, stack))
+        if stride is None or stride <= 0 or overlaps:
             out[...] = join.into_new_memory()
         else:
             join.copy(launcher_for(device), False, out.data.ptr, *join.arguments, matrix_stride=stride)
