@@ -144,8 +144,15 @@ def _as_device(namespace: Any, library: str, device: Device) -> Device:
         return sys.modules["torch"].empty(0, device=device).device
     if library == "cupy":
         if isinstance(device, str):
-            device = int(device.removeprefix("cuda").removeprefix(":") or 0)
-        return namespace.cuda.Device(device) if isinstance(device, int) else device
+            platform, _, number = device.partition(":")
+            if platform != "cuda" or not (number or "0").isdecimal():
+                raise ValueError("expected a number, 'cuda' or 'cuda:0'")
+            device = int(number or 0)
+        index: Any = getattr(device, "id", device)
+        count = namespace.cuda.runtime.getDeviceCount()
+        if not 0 <= index < count:
+            raise ValueError(f"there {'is' if count == 1 else 'are'} {count}")
+        return namespace.cuda.Device(index)
     if library == "jax" and isinstance(device, str):
         platform, _, number = device.partition(":")
         return sys.modules["jax"].devices(platform)[int(number or 0)]

@@ -185,6 +185,30 @@ def test_every_size_of_dtype(cupy, dtype):
         assert raw.tobytes() == expected.tobytes()
 
 
+@pytest.mark.parametrize("copy", [True, None])
+@pytest.mark.parametrize("shape", [(4, 3, 0), (4, 0), (1, 0, 3), (0, 4, 2)], ids=str)
+def test_chunks_of_empty_arrays(cupy, counting, shape, copy):
+    x = cupy.zeros(shape, "float32")
+    for axis in range(len(shape)):
+        for keepdims in (0, 1):
+            chunks = sa.split_to_sequence(x, axis=axis, keepdims=keepdims, copy=copy)
+            host = sa.split_to_sequence(x.get(), axis=axis, keepdims=keepdims)
+            for elements, same in (
+                (chunks, host),
+                (sa.split_to_sequence(x, [shape[axis]], axis=axis, copy=copy), None),
+            ):
+                if not len(elements):
+                    continue
+                same = same or [x.get()]
+                for new_axis in (0, 1):
+                    for along in range(len(same[0].shape) + new_axis):
+                        with counting() as counts:
+                            result = sa.concat_from_sequence(elements, axis=along, new_axis=new_axis)
+                        expected = sa.concat_from_sequence(same, axis=along, new_axis=new_axis)
+                        assert result.shape == expected.shape
+                        assert (counts.launches, counts.device_to_device) == (0, 0)
+
+
 # Devices.
 
 
@@ -204,6 +228,22 @@ def test_results_lie_on_the_device_of_the_inputs(cupy, counting, current, home):
     assert {result.device.id for result in results} == {home}
     assert {event.device for event in counts.events if event.kind in ("launch", "request", "copy")} == {home}
     assert counts.between_devices == 0
+
+
+@pytest.mark.parametrize("device", [5, -1, "cuda:9", "cpu", "gpu", "cuda:x"])
+def test_devices_that_are_not_there_are_named(cupy, device):
+    sequence = sa.ArraySequence([cupy.ones(2)])
+    for work in (lambda: sequence.to(device=device), lambda: sa.sequence_empty("float32", xp="cupy", device=device)):
+        with pytest.raises(ValueError, match=rf"cupy has no device {device!r}: (there are 2|expected a number)"):
+            work()
+
+
+def test_the_body_of_a_map_is_called_on_the_device_of_the_elements(cupy):
+    with cupy.cuda.Device(1):
+        sequence = sa.ArraySequence([cupy.ones(2), cupy.zeros(3)])
+    mapped = sa.sequence_map(sequence, body=lambda element: element + 1)
+    assert cupy.cuda.runtime.getDevice() == 0
+    assert [element.get().tolist() for element in mapped] == [[2, 2], [1, 1, 1]]
 
 
 def test_devices_are_not_mixed(cupy, counting):

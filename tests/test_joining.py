@@ -536,6 +536,14 @@ def test_out_is_for_libraries_that_can_write_to_any_array(backend):
             sa.concat_from_sequence(elements, axis=0, out=out)
 
 
+@WRITES
+def test_out_whose_items_share_memory_is_refused(backend):
+    with backend.current():
+        out = backend.xp.broadcast_to(backend.array(np.zeros((1, 2), np.float32)), (2, 2))
+    with pytest.raises(ValueError, match=r"out (is read-only|has items that share their memory)"):
+        sa.concat_from_sequence([backend.array(values(1, 2))] * 2, axis=0, out=out)
+
+
 @pytest.mark.parametrize("backend", ["torch", "cupy"], indirect=True)
 def test_out_of_another_library_is_refused(backend):
     with pytest.raises(TypeError, match=rf"out is of type ndarray; expected an array of {backend.name}"):

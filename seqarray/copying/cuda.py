@@ -176,8 +176,10 @@ def _counted(axis: int, places: int) -> int:
 def _row_stride(array: CuPyArray, axis: int) -> int | None:
     """Bytes from a row to the next where an array lies in rows of contiguous bytes, equally far apart; else None.
 
-    The rows are those of the matrix that it is along the axis.
+    The rows are those of the matrix that it is along the axis.  Those of an empty array lie anywhere.
     """
+    if not array.size:
+        return 0
     shape, strides = array.shape, array.strides
     width = array.itemsize
     for length, stride in zip(reversed(shape[axis:]), reversed(strides[axis:]), strict=True):
@@ -200,7 +202,7 @@ def _in_rows(arrays: Sequence[CuPyArray], axis: int) -> tuple[Sequence[CuPyArray
     """Arrays that lie in rows, their strides, and those among them that had to be copied for it."""
     rows, strides, copies = [], [], []
     for array in arrays:
-        stride = _row_stride(array, axis) if array.size else 0
+        stride = _row_stride(array, axis)
         if stride is None:
             array = _duplicate(array)
             stride = prod(array.shape[axis:]) * array.itemsize

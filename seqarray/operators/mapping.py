@@ -7,6 +7,7 @@ from typing import Any
 
 from seqarray.arguments import integer
 from seqarray.elementtypes import as_array, as_element_type
+from seqarray.namespaces import entering
 from seqarray.sequence import ArraySequence, as_sequence, empty
 
 
@@ -86,7 +87,9 @@ def sequence_map(
         raise TypeError(f"sequence_map: dtypes is {dtypes!r}; expected a list or tuple of them, one for each output")
     types = None if dtypes is None else [as_element_type(dtype, operator="sequence_map") for dtype in dtypes]
 
-    results = [body(*arguments) for arguments in zip(sequence, *others, strict=True)]
+    # CuPy computes on the current device only.
+    with entering(sequence.namespace, sequence.device):
+        results = [body(*arguments) for arguments in zip(sequence, *others, strict=True)]
     is_tuple = any(isinstance(result, tuple) for result in results) or (not results and (n_outputs or 1) > 1)
     count = _count(results, n_outputs, is_tuple)
     if types is not None and len(types) != count:
