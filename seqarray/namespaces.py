@@ -153,11 +153,25 @@ def _as_device(namespace: Any, library: str, device: Device) -> Device:
         if not 0 <= index < count:
             raise ValueError(f"there {'is' if count == 1 else 'are'} {count}")
         return namespace.cuda.Device(index)
-    if library == "jax" and isinstance(device, str):
-        platform, _, number = device.partition(":")
-        return sys.modules["jax"].devices(platform)[int(number or 0)]
+    if library == "jax":
+        return _as_jax_device(device)
     if library == "array_api_strict" and isinstance(device, str):
         return namespace.Device(device)
+    return device
+
+
+def _as_jax_device(device: Device) -> Device:
+    jax = sys.modules["jax"]
+    if isinstance(device, str):
+        platform, _, number = device.partition(":")
+        return jax.devices(platform)[int(number or 0)]
+    if isinstance(device, int):
+        devices = jax.devices()
+        if not 0 <= device < len(devices):
+            raise ValueError(f"it has {len(devices)}")
+        return devices[device]
+    if not isinstance(device, (jax.Device, jax.sharding.Sharding)):
+        raise ValueError("expected a device, a number or a name such as 'cpu:0'")
     return device
 
 

@@ -49,7 +49,7 @@ GROWING = {
     "ConstantOfShape": ("y = ConstantOfShape(n)", 1 << 24),
     "Expand": ("y = Expand(x, n)", 1 << 24),
     "Tile": ("y = Tile(x, n)", 1 << 24),
-    "Range": ("y = Range(zero, l, one)", 1 << 24),
+    "Range": ("r = Range(zero, l, one) y = Cast<to = 1>(r)", 1 << 24),
     "Pad": ("p = Concat<axis = 0>(n, n) y = Pad(x, p)", 1 << 24),
     "OneHot": ("y = OneHot(zeros, l, pair)", 1 << 24),
     "HannWindow": ("y = HannWindow(l)", 1 << 24),

@@ -396,3 +396,48 @@ def test_switching_threads_often_changes_nothing():
     finally:
         sys.setswitchinterval(interval)
     np.testing.assert_array_equal(outputs, [[-value] for value in range(500)])
+
+
+# What a model says about its outputs
+
+
+@pytest.mark.parametrize(
+    ("graph", "found"),
+    [
+        ("(float[N] x) => (int64[7] o) { s = SequenceConstruct(x) o = SequenceAt(s, {first}) }", "a tensor of float32"),
+        ("(float[N] x) => (seq(int64[]) o) { o = SequenceConstruct(x) }", "a sequence of float32"),
+        ("(float[N] x) => (float[N] o) { o = SequenceConstruct(x) }", "a sequence of float32"),
+        ("(float[N] x) => (seq(float[N]) o) { o = Neg(x) }", "a tensor of float32"),
+        ("(float[N] x) => (int64[N] o) { o = Neg(x) }", "a tensor of float32"),
+    ],
+)
+@on_all
+def test_an_output_that_is_not_what_is_declared_is_refused(backend, graph, found):
+    graph = graph.replace("o = SequenceAt(s, {first})", "first = Constant<value_int=0>() o = SequenceAt(s, first)")
+    program = seqarray.onnx.prepare(text_model(f"agraph {graph}"), xp=backend.xp, device=backend.device)
+    refuses(TypeError, lambda: program.run([placed(floats(1, 2), backend)]), "output 'o'", found, "declares")
+
+
+@on_all
+@pytest.mark.parametrize(
+    "view", [lambda x: x[::-1], lambda x: x[:, ::2], lambda x: x.T], ids=["reversed", "step", "turned"]
+)
+def test_numpy_inputs_of_any_layout_arrive(backend, view):
+    x = view(np.arange(12, dtype=np.float32).reshape(3, 4))
+    program = seqarray.onnx.prepare(
+        text_model("agraph (float[N, M] x) => (float[N, M] y) { y = Neg(x) }"), xp=backend.xp, device=backend.device
+    )
+    (y,) = program.run([x])
+    assert sa.testing.to_numpy(y).tolist() == (-x).tolist()
+
+
+def test_the_fallback_knows_the_types_of_its_inputs():
+    text = """
+    agraph (float[2, 4, 3] x, float[4] scale, float[4] bias) => (float[2, 4, 3] y) {
+        y = GroupNormalization <num_groups = 2> (x, scale, bias)
+    }"""
+    x = np.arange(24, dtype=np.float32).reshape(2, 4, 3)
+    (y,) = seqarray.onnx.prepare(text_model(text, opset=21)).run([x, np.ones(4, np.float32), np.zeros(4, np.float32)])
+    groups = x.reshape(2, 2, 6)
+    expected = (groups - groups.mean(2, keepdims=True)) / np.sqrt(groups.var(2, keepdims=True) + 1e-5)
+    np.testing.assert_allclose(y, expected.reshape(x.shape), rtol=1e-4)

@@ -17,10 +17,14 @@ from contextlib import suppress
 from pathlib import Path
 from queue import SimpleQueue
 
+import numpy as np
+
 Job = Callable[[], object]
 
 #: More threads than this saturate the memory of ordinary machines.
 MOST_THREADS = 4
+#: And no machine has use for more than this.
+ALLOWED_THREADS = 256
 
 
 class _Sent:
@@ -113,13 +117,13 @@ def set_num_threads(n: int) -> None:
     Parameters
     ----------
     n : int
-        1 or more; 1 starts no thread.  Default: the processors that this process may use, 4 at most, or what the
+        1 to 256; 1 starts no thread.  Default: the processors that this process may use, 4 at most, or what the
         environment variable ``SEQARRAY_NUM_THREADS`` says.
 
     Raises
     ------
     TypeError, ValueError
-        If it is not an integer, or less than 1.
+        If it is not an integer, or not in that range.
 
     Examples
     --------
@@ -131,11 +135,11 @@ def set_num_threads(n: int) -> None:
     >>> sa.set_num_threads(before)
     """
     global _num_threads  # noqa: PLW0603
-    if not isinstance(n, int) or isinstance(n, bool):
+    if not isinstance(n, (int, np.integer)) or isinstance(n, bool):
         raise TypeError(f"set_num_threads: n is {n!r}; expected an integer")
-    if n < 1:
-        raise ValueError(f"set_num_threads: n is {n}; it must be at least 1")
-    _num_threads = n
+    if not 1 <= n <= ALLOWED_THREADS:
+        raise ValueError(f"set_num_threads: n is {n}; it must lie in [1, {ALLOWED_THREADS}]")
+    _num_threads = int(n)
 
 
 def get_num_threads() -> int:

@@ -92,9 +92,9 @@ def _dtype(kind: Kind, namespace: Any, device: Device) -> Any:
 
 def _refuse_views(kind: Kind, target: Target) -> None:
     if target.copy is False:
-        source = f"{kind.library} on {kind.device}"
+        where = target.library if target.device is None else f"{target.library} on {target.device}"
         raise ValueError(
-            f"{OPERATOR}: moving from {source} to {target.library} on {target.device} takes a copy; "
+            f"{OPERATOR}: moving from {kind.library} on {kind.device} to {where} takes a copy; "
             "pass copy=None or copy=True"
         )
 
@@ -294,10 +294,14 @@ def _numpy_to_jax(blocks: Blocks, kind: Kind, target: Target) -> Blocks:
     def convert(array: Any) -> Array:
         return jax.numpy.array(array, dtype=target.dtype, copy=True, device=target.device)
 
-    return _each(blocks, convert)
+    moved = _each(blocks, convert)
+    # jax may still be reading when it returns, and its source may be written to from now on.
+    jax.block_until_ready([block if isinstance(block, tuple) else block.base for block in moved])
+    return moved
 
 
 def _to_dask(blocks: Blocks, kind: Kind, target: Target) -> Blocks:
+    _refuse_views(kind, target)  # dask copies what it is made from
     from_array = target.namespace.from_array
 
     def convert(array: Array) -> Array:

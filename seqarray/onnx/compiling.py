@@ -200,7 +200,8 @@ class Compiler:
                     raise _NotImplementedHereError
                 names += sorted(name for name in outer_names(proto) if scope.find(name) is not None)
                 inputs = tuple(self._found(name, scope, label) if name else 0 for name in names)
-                operator = bind_reference(node, names, scope.opsets, self.model.proto)
+                types = [self._type_of(slot) for slot in inputs]
+                operator = bind_reference(node, names, types, scope.opsets, self.model.proto)
             step = self._step(node, operator, inputs, text)
             step.fallback = fallback
             step.computes = fallback or proto.op_type in ARITHMETIC

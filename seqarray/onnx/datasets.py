@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Protocol
-from zipfile import BadZipFile
+from zipfile import BadZipFile, is_zipfile
 
 import numpy as np
 import onnx
@@ -89,6 +89,8 @@ def write_value(path: Path, name: str, value: Any, declared: ValueType) -> None:
 
 def read_npz(path: Path, declared: Sequence[Declared]) -> dict[str, Any]:
     """Values by name from an .npz file: arrays under their names, elements of sequences as NAME.0, NAME.1, ..."""
+    if path.exists() and not is_zipfile(path):
+        raise ValueError(f"{path} is no .npz file")
     try:
         with np.load(path, allow_pickle=False) as stored:
             arrays = dict(stored)
@@ -103,6 +105,9 @@ def read_npz(path: Path, declared: Sequence[Declared]) -> dict[str, Any]:
             elements: list[Any] = []
             while (key := f"{value.name}.{len(elements)}") in arrays:
                 elements.append(arrays.pop(key))
+            later = [key for key in arrays if key.startswith(f"{value.name}.")]
+            if later:
+                raise ValueError(f"{path} has {later[0]!r}, but no '{value.name}.{len(elements)}'")
             if length is not None and int(length) != len(elements):
                 raise ValueError(
                     f"{path} has {len(elements)} elements of {value.name!r}, but {value.name}.length {length}"

@@ -250,8 +250,9 @@ def located(error: Exception, label: str) -> Exception:
     """The error with the node in front of its message, as one of the classes that a caller has to expect."""
     text = str(error) or type(error).__name__
     name, colon, rest = text.partition(": ")
-    if colon and name.replace("_", "").isalpha() and name.islower() and " " not in name:
-        text = rest  # the name of the function, where the node says more
+    function = name.replace("_", "").isalpha() and name.islower() and " " not in name
+    if colon and (function or label.endswith(f"({name})")):
+        text = rest  # the name of the function, or of the operator, where the node says more
     for kind in (np.exceptions.AxisError, IndexError, TypeError):
         # KeyError and others that are lookups of something inside are none of the caller's.
         if isinstance(error, kind):

@@ -30,7 +30,13 @@ _MARKED = {
 }
 
 
-def bind_reference(node: Node, names: Sequence[str], opsets: dict[str, int], origin: onnx.ModelProto) -> Operator:
+def bind_reference(
+    node: Node,
+    names: Sequence[str],
+    types: Sequence[onnx.TypeProto | None],
+    opsets: dict[str, int],
+    origin: onnx.ModelProto,
+) -> Operator:
     """The operator of a node as onnx's reference evaluator runs it.
 
     Parameters
@@ -40,6 +46,8 @@ def bind_reference(node: Node, names: Sequence[str], opsets: dict[str, int], ori
     names : sequence of str
         The names of the inputs that the operator will be given: those of the node, then those of outer graphs which
         graphs in its attributes read.
+    types : sequence of onnx.TypeProto or None
+        Their types, as far as the model says them: some operators are functions of the types of their inputs.
     opsets : dict
         Domain to version.
     origin : onnx.ModelProto
@@ -54,7 +62,11 @@ def bind_reference(node: Node, names: Sequence[str], opsets: dict[str, int], ori
     graph = helper.make_graph(
         [proto],
         "one node",
-        [helper.make_empty_tensor_value_info(name) for name in dict.fromkeys(filter(None, names))],
+        [
+            onnx.ValueInfoProto(name=name, type=kind)
+            for name, kind in dict(zip(names, types, strict=True)).items()
+            if name
+        ],
         [helper.make_empty_tensor_value_info(name) for name in results],
     )
     model = onnx.ModelProto(ir_version=origin.ir_version, graph=graph)

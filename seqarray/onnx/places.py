@@ -57,7 +57,9 @@ class Place:
         """A NumPy array as an array of this place, in memory of its own."""
         xp, element_type = self.namespace, element_type_of(array.dtype)
         dtype = dtype_for(xp, element_type, self.device, operator="seqarray.onnx")
-        array = array.astype(native(array.dtype), copy=not array.flags.writeable)
+        # torch looks at no memory with negative strides, and warns of memory that it must not write to.
+        plain = array.flags.writeable and array.flags.c_contiguous
+        array = array.astype(native(array.dtype), order="C", copy=not plain)
         with entering(xp, self.device):
             if library_of(xp) == "torch" and array.dtype.kind not in "biufc":
                 # torch takes these from NumPy only as their bits.

@@ -17,7 +17,7 @@ from seqarray.onnx.model import load
 from seqarray.onnx.places import Place
 from seqarray.onnx.sharing import Memory, detached
 from seqarray.onnx.tensors import NUMPY
-from seqarray.onnx.valuetypes import value_type
+from seqarray.onnx.valuetypes import check_kind, value_type
 
 
 class Transfers(NamedTuple):
@@ -223,6 +223,7 @@ class Program:
         results = []
         for output in wanted:
             value = values[output.slot]
+            check_kind(value, output.type, f"output {output.name!r}")
             if run.moves and type(value) is np.ndarray:
                 results.append(home.place.upload(value))
             else:
@@ -262,8 +263,8 @@ class Program:
         if self._fallbacks and library != "numpy" and library not in self._warned:
             self._warned.add(library)
             warnings.warn(
-                f"{len(self._fallbacks)} steps fall back to onnx.reference on NumPy, since seqarray does not implement "
-                f"their operators on {library} (fallback='error' refuses that): {', '.join(self._fallbacks)}",
+                "some steps fall back to onnx.reference on NumPy, since seqarray does not implement their operators "
+                f"on {library} (fallback='error' refuses that): {', '.join(self._fallbacks)}",
                 UserWarning,
                 stacklevel=stacklevel,
             )
