@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import importlib
+import importlib.util
 import re
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
@@ -15,6 +15,9 @@ import pytest
 import seqarray as sa
 from seqarray.elementtypes import can_hold
 from seqarray.namespaces import entering, resolve_namespace
+
+# Doctests are collected by importing, and this module needs CuPy.
+collect_ignore = [] if importlib.util.find_spec("cupy") else ["seqarray/copying/cuda.py"]
 
 #: Name of the backend to the module it needs.
 BACKENDS = {
