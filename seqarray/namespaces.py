@@ -30,7 +30,7 @@ _COMPAT_NAMES = {
 
 # Plain dictionaries: what functools caches, torch.compile follows with a warning only.
 _namespace_by_type: dict[type, Any] = {}
-_library_by_namespace: dict[Any, str] = {}
+_library_by_name: dict[str, str] = {}
 
 #: Called with a namespace's library whenever the first array of some class has been seen.
 on_new_array_type: list[Callable[[str], None]] = []
@@ -75,12 +75,12 @@ def refuse_sparse(array: Array, namespace: Any) -> None:
 
 def library_of(namespace: Any) -> str:
     """The short name of a namespace's library: "numpy", "cupy", "torch", "jax", "dask", "array_api_strict", ..."""
+    name: str = getattr(namespace, "__name__", type(namespace).__name__)
     try:
-        return _library_by_namespace[namespace]
+        return _library_by_name[name]
     except KeyError:
         pass
-    name: str = getattr(namespace, "__name__", type(namespace).__name__)
-    library = _library_by_namespace[namespace] = name.removeprefix("array_api_compat.").partition(".")[0]
+    library = _library_by_name[name] = name.removeprefix("array_api_compat.").partition(".")[0]
     return library
 
 
