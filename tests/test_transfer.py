@@ -298,6 +298,7 @@ def test_moving_to_dask_computes_nothing_and_back_is_one_computation():
 # Pickles.
 
 
+@pytest.mark.engine
 def test_a_run_is_pickled_as_one_buffer_of_the_bytes_in_use():
     base = np.arange(2_000_000, dtype=np.uint8).reshape(10_000, 200)
     for sequence in (sa.split_to_sequence(base), sa.split_to_sequence(base, copy=None)):
