@@ -234,6 +234,15 @@ def to_arrays(blocks: Blocks) -> Sequence[Array]:
     return list(chain.from_iterable(blocks))
 
 
+def held_arrays(blocks: Blocks) -> Iterator[Array]:
+    """The arrays that blocks hold: of chunks of one array, just that one."""
+    for block in blocks:
+        if isinstance(block, tuple):
+            yield from block
+        else:
+            yield block.base
+
+
 def to_pieces(blocks: Blocks, axis: int, stack: bool) -> Sequence[Array]:
     """Arrays that, joined along an axis, give what all elements give: neighbours that one split made are one piece."""
     if stack or all(isinstance(block, tuple) for block in blocks):

@@ -16,7 +16,7 @@ from seqarray.arguments import Shape, axis_in_range, copy_flag
 from seqarray.blocks import Block, Blocks
 from seqarray.copying import engine_for
 from seqarray.copying.facts import Facts
-from seqarray.copying.transfer import OPERATOR, move, target_device
+from seqarray.copying.transfer import OPERATOR, kind_of_blocks, move, target_device
 from seqarray.elementtypes import (
     OPAQUE,
     Kind,
@@ -247,8 +247,7 @@ class ArraySequence(Generic[ArrayT]):
         if blocks is self._blocks:
             return self
         if kind.exact:
-            first = blocks[0][0] if isinstance(blocks[0], tuple) else blocks[0].base
-            return make(kind_of(first), blocks, self._length)
+            return make(kind_of_blocks(blocks), blocks, self._length)
         kind, _ = _checked(list(chain.from_iterable(blocks)), operator=OPERATOR)
         return make(kind, blocks, self._length)
 

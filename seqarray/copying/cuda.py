@@ -25,6 +25,7 @@ from seqarray.blocks import (
     as_column,
     as_one_piece,
     first_shape,
+    held_arrays,
     shapes_of,
     to_arrays,
     to_pieces,
@@ -97,7 +98,7 @@ def join_small(blocks: Blocks, axis: int, stack: int, facts: Facts) -> CuPyArray
     if join is not None:
         with _on(join.device):
             return join.into_new_memory()
-    first = blocks[0][0] if isinstance(blocks[0], tuple) else blocks[0].base
+    first = next(held_arrays(blocks))
     device = first.data.device_id
     with _on(device):
         join = _prepare(blocks, _counted(axis, len(first_shape(blocks)) + stack), bool(stack), first.dtype, device)

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from seqarray.arguments import check_readable
-from seqarray.blocks import AnyRun, Block, Blocks, PackedRun, Run, to_arrays
+from seqarray.blocks import AnyRun, Block, Blocks, PackedRun, Run, held_arrays, to_arrays
 from seqarray.copying import engine_for, host, hostpool
 from seqarray.elementtypes import ONNX_TYPES, Kind, dtype_for, element_type_of, kind_of
 from seqarray.namespaces import (
@@ -103,12 +103,12 @@ def _by_way_of_numpy(blocks: Blocks, kind: Kind, target: Target) -> Blocks:
     """Every library can be turned into NumPy, and made from it."""
     _refuse_views(kind, target)
     host_blocks = move(blocks, kind, resolve_namespace("numpy", operator=OPERATOR), "cpu", None)
-    return move(host_blocks, _kind_of_blocks(host_blocks), target.namespace, target.device, target.copy)
+    return move(host_blocks, kind_of_blocks(host_blocks), target.namespace, target.device, target.copy)
 
 
-def _kind_of_blocks(blocks: Blocks) -> Kind:
-    block = blocks[0]
-    return kind_of(block[0] if isinstance(block, tuple) else block.base)
+def kind_of_blocks(blocks: Blocks) -> Kind:
+    """The kind of elements that all have the dtype of the first."""
+    return kind_of(next(held_arrays(blocks)))
 
 
 # Bytes that cross into another memory: one base, and what makes the blocks again around it.
@@ -264,9 +264,7 @@ def _torch_to_numpy(blocks: Blocks, kind: Kind, target: Target) -> Blocks:
 
 
 def _may_be_special(blocks: Blocks) -> bool:
-    bases = [block.base for block in blocks if not isinstance(block, tuple)]
-    held = [array for block in blocks if isinstance(block, tuple) for array in block]
-    return any(tensor.requires_grad or tensor.is_conj() or tensor.is_neg() for tensor in (*bases, *held))
+    return any(tensor.requires_grad or tensor.is_conj() or tensor.is_neg() for tensor in held_arrays(blocks))
 
 
 def _as_ndarray(tensor: Array, torch: Any, target: Target) -> Any:
@@ -296,7 +294,7 @@ def _numpy_to_jax(blocks: Blocks, kind: Kind, target: Target) -> Blocks:
 
     moved = _each(blocks, convert)
     # jax may still be reading when it returns, and its source may be written to from now on.
-    jax.block_until_ready([block if isinstance(block, tuple) else block.base for block in moved])
+    jax.block_until_ready(list(held_arrays(moved)))
     return moved
 
 
@@ -316,10 +314,9 @@ def _dask_to_numpy(blocks: Blocks, kind: Kind, target: Target) -> Blocks:
     """All elements in one computation."""
     _refuse_views(kind, target)
     dask: Any = loaded("dask")
-    held = [array for block in blocks for array in (block if isinstance(block, tuple) else (block.base,))]
-    computed = iter(dask.compute(*held))
+    computed = iter(dask.compute(*held_arrays(blocks)))
     moved = _each(blocks, lambda _: next(computed))
-    return move(moved, _kind_of_blocks(moved), target.namespace, target.device, target.copy)
+    return move(moved, kind_of_blocks(moved), target.namespace, target.device, target.copy)
 
 
 def _by_asarray(blocks: Blocks, kind: Kind, target: Target) -> Blocks:
@@ -364,9 +361,8 @@ def _by_dlpack(blocks: Blocks, kind: Kind, target: Target) -> Blocks:
 
 
 def _check_known(blocks: Blocks) -> None:
-    for block in blocks:
-        for array in block if isinstance(block, tuple) else (block.base,):
-            check_readable(array, operator=OPERATOR, name="an element")
+    for array in held_arrays(blocks):
+        check_readable(array, operator=OPERATOR, name="an element")
 
 
 _ROUTES: dict[tuple[str, str], Callable[[Blocks, Kind, Target], Blocks]] = {

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from seqarray.blocks import held_arrays
 from seqarray.copying import engine_for
 from seqarray.elementtypes import as_array, kind_of
 from seqarray.namespaces import Array, library_of, namespace_of
@@ -75,11 +76,7 @@ def detached(value: Any, given: Memory) -> Any:
 def _arrays(value: Any) -> Iterator[Array]:
     """The arrays in a value; of those that are chunks of one, just that one."""
     if type(value) is ArraySequence:
-        for block in value._blocks:
-            if isinstance(block, tuple):
-                yield from block
-            else:
-                yield block.base
+        yield from held_arrays(value._blocks)
     elif value is not None:
         yield value
 
