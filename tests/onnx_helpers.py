@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -47,14 +45,6 @@ def refuses(error: type[Exception], action: Callable[[], Any], *mentions: str) -
     assert type(caught.value) is error, repr(caught.value)
     missing = [text for text in mentions if text not in str(caught.value)]
     assert not missing, f"{missing} not in {str(caught.value)!r}"
-
-
-def run_in_a_process(code: str, *arguments: Any) -> str:
-    """The output of Python code that might crash or hang."""
-    command = [sys.executable, "-c", code, *map(str, arguments)]
-    run = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
-    assert (run.returncode, run.stderr) == (0, "")
-    return run.stdout.strip()
 
 
 def text_model(text: str, *, opset: int = 18, imports: str = "", ir_version: int = 10) -> onnx.ModelProto:

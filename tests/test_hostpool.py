@@ -5,8 +5,6 @@ import gc
 import os
 import pickle
 import random
-import subprocess
-import sys
 import threading
 import weakref
 from collections.abc import Callable, Iterator
@@ -22,6 +20,7 @@ from numpy.lib import stride_tricks
 import seqarray as sa
 from seqarray.copying import host, hostpool
 from seqarray.copying.hostpool import HostPool
+from tests.processes import PATIENCE, output_of, run_python
 
 pytestmark = pytest.mark.engine
 
@@ -34,8 +33,6 @@ ROUNDING = 256 << 10
 
 needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
 needs_proc = pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="this system does not tell its peak")
-
-PATIENCE = 60
 
 
 @pytest.fixture
@@ -702,26 +699,6 @@ def test_an_operator_gets_through_on_the_second_try(small_pool, refusing):
 
 
 # The life of the process.
-
-
-def run_python(script: str, **environment: str) -> "subprocess.CompletedProcess[str]":
-    """Run a script in a fresh interpreter with no settings of ours but these."""
-    inherited = {name: value for name, value in os.environ.items() if not name.startswith("SEQARRAY_")}
-    return subprocess.run(
-        [sys.executable, "-c", script],
-        env=inherited | environment,
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE,
-        check=False,
-    )
-
-
-def output_of(script: str, **environment: str) -> str:
-    """What a script prints that ends well and complains about nothing."""
-    done = run_python(script, **environment)
-    assert (done.returncode, done.stderr) == (0, "")
-    return done.stdout.strip()
 
 
 POOL = """

@@ -1,8 +1,6 @@
 """Threads that share the copies of large NumPy arrays: how many, what they run, and that nothing gets lost."""
 
 import os
-import subprocess
-import sys
 import threading
 import time
 import weakref
@@ -16,32 +14,16 @@ import pytest
 
 import seqarray as sa
 from seqarray.copying import hostthreads
+from tests import processes
 
 #: Seconds after which a test fails instead of waiting for ever.
 PATIENCE = 30
 
+run_python = partial(processes.run_python, patience=PATIENCE)
+output_of = partial(processes.output_of, patience=PATIENCE)
+
 needs_affinity = pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="this system cannot place threads")
 needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
-
-
-def run_python(script: str, **environment: str) -> "subprocess.CompletedProcess[str]":
-    """Run a script in a fresh interpreter with no settings of ours but these."""
-    inherited = {name: value for name, value in os.environ.items() if not name.startswith("SEQARRAY_")}
-    return subprocess.run(
-        [sys.executable, "-c", script],
-        env=inherited | environment,
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE,
-        check=False,
-    )
-
-
-def output_of(script: str, **environment: str) -> str:
-    """What a script prints that ends well and complains about nothing."""
-    done = run_python(script, **environment)
-    assert (done.returncode, done.stderr) == (0, "")
-    return done.stdout.strip()
 
 
 @pytest.fixture

@@ -7,7 +7,8 @@ from onnx import TensorProto, helper
 
 import seqarray as sa
 import seqarray.onnx
-from tests.onnx_helpers import assert_gives, floats, integer, on_all, refuses, run_in_a_process, text_model
+from tests.onnx_helpers import assert_gives, floats, integer, on_all, refuses, text_model
+from tests.processes import output_of
 
 PARTS = "agraph (float[N] x) => (seq(float[]) s, int64 n) { s = SplitToSequence(x) n = SequenceLength(s) }"
 
@@ -51,7 +52,7 @@ def test_bytes_that_hold_no_model_are_refused(content, tmp_path):
 
 def test_importing_seqarray_does_not_import_onnx():
     code = "import sys, seqarray as sa; before = 'onnx' in sys.modules; sa.onnx.prepare; print(before)"
-    assert run_in_a_process(code) == "False"
+    assert output_of(code) == "False"
 
 
 def test_without_onnx_the_error_names_the_extra():
@@ -64,7 +65,7 @@ try:
 except ImportError as error:
     print(error)
 """
-    assert "seqarray[onnx]" in run_in_a_process(code)
+    assert "seqarray[onnx]" in output_of(code)
 
 
 # Malformed models
@@ -179,7 +180,7 @@ try:
 except ValueError as error:
     print("refused:", error)
 """
-    output = run_in_a_process(code, f'<ir_version: 10, opset_import: ["": 18, "local": 1]> {ABORTING[place]}')
+    output = output_of(code, f'<ir_version: 10, opset_import: ["": 18, "local": 1]> {ABORTING[place]}')
     assert output.startswith("refused:")
     assert "Split" in output
 
@@ -273,7 +274,7 @@ try:
 except ValueError as error:
     print("refused:", error)
 """
-    assert run_in_a_process(code, tmp_path / "model.onnx").startswith("refused:")
+    assert output_of(code, tmp_path / "model.onnx").startswith("refused:")
 
 
 # Domains and names
