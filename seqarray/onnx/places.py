@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from seqarray.elementtypes import dtype_for, element_type_of, native
-from seqarray.namespaces import as_device, entering, library_of, same_device
+from seqarray.elementtypes import dtype_for, element_type_of
+from seqarray.namespaces import as_device, library_of, same_device
 from seqarray.onnx.tensors import NUMPY
+from seqarray.sequence import ArraySequence
 from seqarray.testing import to_numpy
 
 #: Constants of at most so many values stay on the host too: they may turn out to be positions, sizes or conditions.
@@ -55,17 +56,7 @@ class Place:
 
     def upload(self, array: np.ndarray[Any, Any]) -> Any:
         """A NumPy array as an array of this place, in memory of its own."""
-        xp, element_type = self.namespace, element_type_of(array.dtype)
-        dtype = dtype_for(xp, element_type, self.device, operator="seqarray.onnx")
-        # torch looks at no memory with negative strides, and warns of memory that it must not write to.
-        plain = array.flags.writeable and array.flags.c_contiguous
-        array = array.astype(native(array.dtype), order="C", copy=not plain)
-        with entering(xp, self.device):
-            if library_of(xp) == "torch" and array.dtype.kind not in "biufc":
-                # torch takes these from NumPy only as their bits.
-                bits = xp.asarray(array.view(f"u{array.dtype.itemsize}"), device=self.device, copy=True)
-                return bits.view(dtype)
-            return xp.asarray(array, device=self.device, copy=True)
+        return ArraySequence([array]).to(xp=self.namespace, device=self.device, copy=True)[0]
 
 
 def download(array: Any) -> np.ndarray[Any, Any]:
