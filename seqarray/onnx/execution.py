@@ -11,7 +11,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from seqarray.arguments import check_readable
-from seqarray.elementtypes import itemsize_of
+from seqarray.elementtypes import element_type_of, itemsize_of
 from seqarray.namespaces import Array
 from seqarray.onnx.places import Place, download, dtype_for_host
 from seqarray.sequence import ArraySequence
@@ -286,4 +286,4 @@ def described(value: Any) -> str:
         return "an empty optional"
     if type(value) is ArraySequence:
         return f"a sequence of {value.element_type}"
-    return f"a tensor of {value.dtype} and shape {tuple(value.shape)}"
+    return f"a tensor of {element_type_of(value.dtype)} and shape {tuple(value.shape)}"

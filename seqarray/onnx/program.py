@@ -11,13 +11,13 @@ import numpy as np
 from seqarray.arguments import integer
 from seqarray.namespaces import as_device, entering, library_of, resolve_namespace
 from seqarray.onnx.compiling import Compiler
-from seqarray.onnx.execution import Block, Run, execute
+from seqarray.onnx.execution import Block, Run, described, execute
 from seqarray.onnx.graphvalues import Given, GraphValue, given_by_name, given_in_order, library_in_use, named
 from seqarray.onnx.model import load
 from seqarray.onnx.places import Place
 from seqarray.onnx.sharing import Memory, detached
 from seqarray.onnx.tensors import NUMPY
-from seqarray.onnx.valuetypes import check_kind, value_type
+from seqarray.onnx.valuetypes import declares, value_type
 
 
 class Transfers(NamedTuple):
@@ -223,7 +223,8 @@ class Program:
         results = []
         for output in wanted:
             value = values[output.slot]
-            check_kind(value, output.type, f"output {output.name!r}")
+            if not declares(output.type, value):
+                raise TypeError(f"output {output.name!r} is {described(value)}; the model declares {output.type}")
             if run.moves and type(value) is np.ndarray:
                 results.append(home.place.upload(value))
             else:

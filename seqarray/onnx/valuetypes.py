@@ -103,21 +103,15 @@ def checked(value: Any, wanted: ValueType, label: str) -> Any:
     return value
 
 
-def check_kind(value: Any, declared: ValueType, label: str) -> None:
-    """An output is what the model declares: a tensor, a sequence or an optional, and of the element type."""
+def declares(declared: ValueType, value: Any) -> bool:
+    """Whether an output is what the model declares: a tensor, a sequence or an optional, and of the element type."""
     if declared.element_type is None:
-        return
+        return True
     if value is None:
-        found, right = "an empty optional", declared.optional
-    elif type(value) is ArraySequence:
-        found, right = f"a sequence of {value.element_type}", declared.sequence
-        right &= declared.element_type == value.element_type or not value
-    else:
-        element_type = element_type_of(value.dtype)
-        found, right = f"a tensor of {element_type}", not declared.sequence
-        right &= declared.element_type == element_type
-    if not right:
-        raise TypeError(f"{label} is {found}; the model declares {declared}")
+        return declared.optional
+    if type(value) is ArraySequence:
+        return declared.sequence and (declared.element_type == value.element_type or not value)
+    return not declared.sequence and declared.element_type == element_type_of(value.dtype)
 
 
 def _fits(shape: Any, wanted: ValueType) -> bool:
