@@ -527,9 +527,9 @@ def test_arrays_can_be_pickled_and_shared_with_themselves(cupy):
 def python(*arguments, **environment):
     """Run Python with these variables in its environment, in this checkout."""
     command = [sys.executable, *map(str, arguments)]
-    return subprocess.run(
-        command, cwd=ROOT, env=os.environ | environment, capture_output=True, text=True, timeout=300, check=False
-    )
+    # Options that these tests are run with are not meant for the tests that they run.
+    variables = os.environ | {"PYTEST_ADDOPTS": ""} | environment
+    return subprocess.run(command, cwd=ROOT, env=variables, capture_output=True, text=True, timeout=300, check=False)
 
 
 LACKS = {
