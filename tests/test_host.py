@@ -345,6 +345,24 @@ def test_small_work_is_not_shared_among_threads(shares, work):
     assert set(shares()) <= {1}
 
 
+def test_how_many_threads_share_is_asked_anew_each_time(large, monkeypatch, shares):
+    sequence = sa.ArraySequence(list(filled((8, 4), np.dtype(np.float32))))
+    for threads in (2, 3, 2, 1):
+        large(threads)
+        assert_same(sa.concat_from_sequence(sequence, axis=0), filled((32,), np.dtype(np.float32)))
+        assert shares() == [threads]
+    # The first call after a fork starts no thread, whatever was prepared before.
+    large(3)
+    monkeypatch.setattr(hostthreads, "_forked", True)
+    sa.concat_from_sequence(sequence, axis=0)
+    sa.concat_from_sequence(sequence, axis=0)
+    assert shares() == [1, 3]
+    sequence = sa.ArraySequence(list(sequence))
+    monkeypatch.setattr(hostthreads, "_forked", True)
+    sa.concat_from_sequence(sequence, axis=0)
+    assert shares() == [1]
+
+
 def test_many_small_pieces_are_not_shared_among_threads(large, monkeypatch, shares):
     monkeypatch.setattr(host, "PIECE_FROM", 100)
     arrays = [filled((2, 4), np.dtype(np.float32), start) for start in range(30)]

@@ -34,10 +34,10 @@ class Engine(Protocol):
         """The elements along one axis, an existing one or (with `stack`) a new one.  ValueError: shapes differ."""
 
     def learn(self, blocks: Blocks, kind: Kind) -> Facts:
-        """What `join_small` needs to know about the elements of a sequence."""
+        """What `join_known` needs to know about the elements of a sequence."""
 
-    def join_small(self, blocks: Blocks, axis: int, stack: int, facts: Facts) -> Array:
-        """As `join`, for elements whose facts say that they are small; ValueError sends the caller to `join`."""
+    def join_known(self, blocks: Blocks, axis: int, stack: int, facts: Facts) -> Array:
+        """As `join`, for elements whose facts suffice; ValueError sends the caller to `join`."""
 
     def duplicate(self, array: Array, kind: Kind) -> Array:
         """A copy of one array, in the dtype of `kind`."""

@@ -12,8 +12,8 @@ class Facts:
 
     Attributes
     ----------
-    small : bool
-        One plain call of the library joins them.
+    suffice : bool
+        The engine's `join_known` can join them.
     common_shape : tuple of int or None
         Their shape, if they have one.
     nbytes : int
@@ -23,15 +23,15 @@ class Facts:
     result_shape, dtype : optional
         Of their join along axis 0, once there has been one.
     prepared : optional
-        What an engine has prepared for joining them.
+        What an engine has prepared for joining them, by axis and way.
     """
 
-    __slots__ = ("common_shape", "dtype", "nbytes", "prepared", "result_shape", "small", "streams")
+    __slots__ = ("common_shape", "dtype", "nbytes", "prepared", "result_shape", "streams", "suffice")
 
     def __init__(
-        self, *, small: bool, common_shape: Shape | None = None, nbytes: int = 0, streams: bool = False
+        self, *, suffice: bool, common_shape: Shape | None = None, nbytes: int = 0, streams: bool = False
     ) -> None:
-        self.small = small
+        self.suffice = suffice
         self.common_shape = common_shape
         self.nbytes = nbytes
         self.streams = streams

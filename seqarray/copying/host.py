@@ -45,21 +45,30 @@ _NUMBERS = frozenset("biufc")
 
 def learn(blocks: Blocks, kind: Kind) -> Facts:
     """What joining needs to know about the elements of a sequence, found out once."""
-    if any(type(block) is not tuple for block in blocks):
-        return Facts(small=False)
+    if not (kind.exact and kind.array_type is np.ndarray) or any(type(block) is not tuple for block in blocks):
+        return Facts(suffice=False)
     arrays = to_arrays(blocks)
     nbytes = _bytes_of(arrays)
     first = arrays[0].shape
-    return Facts(
-        small=kind.exact and kind.array_type is np.ndarray and not _is_large(nbytes, len(arrays)),
+    facts = Facts(
+        suffice=True,
         common_shape=first if [array.shape for array in arrays].count(first) == len(arrays) else None,
         nbytes=nbytes,
         streams=False,
     )
+    if _is_large(nbytes, len(arrays)):
+        facts.prepared = {}
+    return facts
 
 
-def join_small(blocks: Blocks, axis: int, stack: int, facts: Facts) -> NumPyArray:
-    """Join arrays that are known to be few bytes; ValueError where anything about them or the axis is wrong."""
+def join_known(blocks: Blocks, axis: int, stack: int, facts: Facts) -> NumPyArray:
+    """Join arrays about which the facts are known; ValueError where anything about them or the axis is wrong."""
+    if facts.prepared is not None:
+        threads = hostthreads.usable_threads()
+        join: _LargeJoin | None = facts.prepared.get((axis, stack, threads))
+        if join is None:
+            join = facts.prepared[axis, stack, threads] = _large_join(to_arrays(blocks), axis, stack, threads)
+        return join.into_new_memory()
     arrays = to_arrays(blocks)
     shape = facts.common_shape
     if stack:
@@ -80,6 +89,17 @@ def join_small(blocks: Blocks, axis: int, stack: int, facts: Facts) -> NumPyArra
     if joined.ndim != len(shape) or joined.shape[axis] != len(arrays) * shape[axis]:
         raise ValueError("an element has been reshaped")
     return joined.reshape(shape[:axis] + (len(arrays),) + shape[axis:])
+
+
+def _large_join(arrays: Sequence[NumPyArray], axis: int, stack: int, threads: int) -> _LargeJoin:
+    rank = arrays[0].ndim + stack
+    if not -rank <= axis < rank:
+        raise ValueError("left to the general case")
+    axis %= rank
+    dtype, result_shape = arrays[0].dtype, None
+    if stack:
+        arrays, result_shape = _unstacked(arrays, axis)
+    return _LargeJoin(arrays, axis, dtype, result_shape, threads)
 
 
 def _note_result(joined: NumPyArray, arrays: Sequence[NumPyArray], facts: Facts) -> None:
@@ -159,10 +179,11 @@ def _is_large(nbytes: int, count: int) -> bool:
     return nbytes >= THREADS_FROM and (nbytes >= count * PIECE_FROM or nbytes >= hostpool.POOL_FROM)
 
 
-def _threads_for(nbytes: int, count: int, dtype: np.dtype[Any]) -> int:
+def _threads_for(nbytes: int, count: int, dtype: np.dtype[Any], threads: int | None = None) -> int:
+    """How many threads share a copy, of `threads` that may be used, or of as many as may be used now."""
     if nbytes < THREADS_FROM or nbytes < count * PIECE_FROM or dtype.kind in "OUS":
         return 1  # NumPy keeps the GIL while it copies objects and text
-    return hostthreads.usable_threads()
+    return hostthreads.usable_threads() if threads is None else threads
 
 
 def join(blocks: Blocks, axis: int, kind: Kind, *, stack: bool, out: NumPyArray | None = None) -> NumPyArray:
@@ -174,43 +195,34 @@ def join(blocks: Blocks, axis: int, kind: Kind, *, stack: bool, out: NumPyArray 
     arrays = to_pieces(blocks, axis, stack)
     if kind.array_type is None:
         arrays = [np.asarray(array) for array in arrays]  # results are plain arrays, whatever the elements are
-    first = arrays[0].shape
-    stacked_shape: Shape | None = None
+    result_shape = None
     if stack:
-        if [array.shape for array in arrays].count(first) != len(arrays):
-            raise ValueError("shapes differ")
-        if axis == len(first):
-            arrays = [array[..., np.newaxis] for array in arrays]
-        else:
-            stacked_shape = first[:axis] + (len(arrays),) + first[axis:]
-    nbytes = _bytes_of(arrays)
-    if out is None and not _is_large(nbytes, len(arrays)):
+        arrays, result_shape = _unstacked(arrays, axis)
+    if out is None and not _is_large(_bytes_of(arrays), len(arrays)):
         joined = _concatenate(arrays, axis, kind)
-        return joined if stacked_shape is None else joined.reshape(stacked_shape)
-
-    shapes = [array.shape for array in arrays]
-    before, after = shapes[0][:axis], shapes[0][axis + 1 :]
-    if shapes.count(shapes[0]) == len(shapes):
-        sizes = [shapes[0][axis]] * len(shapes)
-    elif any(len(other) != len(shapes[0]) or other[:axis] != before or other[axis + 1 :] != after for other in shapes):
-        raise ValueError("shapes differ")
-    else:
-        sizes = [other[axis] for other in shapes]
-    shape = (*before, sum(sizes), *after)
+        return joined if result_shape is None else joined.reshape(result_shape)
+    large = _LargeJoin(arrays, axis, kind.dtype, result_shape)
     if out is None:
-        target = hostpool.empty(shape, kind.dtype)
+        return large.into_new_memory()
+    target = out.reshape(large.shape)
+    if np.may_share_memory(target, out) and not any(np.may_share_memory(array, out) for array in arrays):
+        large.into(target)
     else:
-        target = out.reshape(shape)
-        overlaps = any(np.may_share_memory(array, out) for array in arrays)
-        if overlaps or not np.may_share_memory(target, out):
-            target = hostpool.empty(shape, kind.dtype)
-    _fill(target, arrays, sizes, axis)
-    joined = target if stacked_shape is None else target.reshape(stacked_shape)
-    if out is None:
-        return joined
-    if not np.may_share_memory(target, out):
-        out[...] = joined.reshape(out.shape)
+        out[...] = large.into_new_memory()
     return out
+
+
+def _unstacked(arrays: Sequence[NumPyArray], axis: int) -> tuple[Sequence[NumPyArray], Shape | None]:
+    """Arrays whose join along an axis that they have is what stacking gives, but for the shape; and that, if not equal.
+
+    np.stack makes a view of every array.
+    """
+    first = arrays[0].shape
+    if [array.shape for array in arrays].count(first) != len(arrays):
+        raise ValueError("shapes differ")
+    if axis == len(first):
+        return [array[..., np.newaxis] for array in arrays], None
+    return arrays, (*first[:axis], len(arrays), *first[axis:])
 
 
 def _concatenate(arrays: Sequence[NumPyArray], axis: int, kind: Kind) -> NumPyArray:
@@ -219,35 +231,89 @@ def _concatenate(arrays: Sequence[NumPyArray], axis: int, kind: Kind) -> NumPyAr
     return np.concatenate(arrays, axis, dtype=kind.dtype, casting="safe")
 
 
-def _fill(target: NumPyArray, arrays: Sequence[NumPyArray], sizes: Sequence[int], axis: int) -> None:
-    """Join into an array of the right shape."""
-    threads = _threads_for(target.nbytes, len(arrays), target.dtype)
+class _LargeJoin:
+    """A join that lacks nothing but the memory of its result.  ValueError: shapes differ."""
+
+    __slots__ = ("dtype", "result_shape", "shape", "shares")
+
+    def __init__(
+        self,
+        arrays: Sequence[NumPyArray],
+        axis: int,
+        dtype: np.dtype[Any],
+        result_shape: Shape | None = None,
+        threads: int | None = None,
+    ) -> None:
+        shapes = [array.shape for array in arrays]
+        first, count = shapes[0], len(shapes)
+        before, after = first[:axis], first[axis + 1 :]
+        if shapes.count(first) == count:
+            sizes = [first[axis]] * count
+        elif any(len(s) != len(first) or s[:axis] != before or s[axis + 1 :] != after for s in shapes):
+            raise ValueError("shapes differ")
+        else:
+            sizes = [shape[axis] for shape in shapes]
+        self.dtype = dtype
+        self.shape = (*before, sum(sizes), *after)
+        self.result_shape = result_shape
+        nbytes = prod(self.shape) * dtype.itemsize
+        threads = _threads_for(nbytes, count, dtype, threads)
+        self.shares = _shares(arrays, sizes, axis, self.shape, nbytes, threads)
+
+    def into_new_memory(self) -> NumPyArray:
+        target = hostpool.empty(self.shape, self.dtype)
+        self.into(target)
+        return target if self.result_shape is None else target.reshape(self.result_shape)
+
+    def into(self, target: NumPyArray) -> None:
+        """Join into an array of the shape in which they are joined."""
+        hostthreads.share([partial(share.copy_into, target) for share in self.shares])
+
+
+class _Share:
+    """What one thread does of a join: the result between two places on one of its axes.
+
+    Its pieces are cut out by the thread that copies them, when it does so for the first time: the other threads are
+    woken before anything else is done.
+    """
+
+    __slots__ = ("axis", "cut", "pieces", "where")
+
+    def __init__(self, cut: Callable[[], Sequence[NumPyArray]], axis: int, where: tuple[slice, ...]) -> None:
+        self.cut = cut
+        self.axis = axis
+        self.where = where
+        self.pieces: Sequence[NumPyArray] | None = None
+
+    def copy_into(self, target: NumPyArray) -> None:
+        pieces = self.pieces
+        if pieces is None:
+            pieces = self.pieces = self.cut()
+        np.concatenate(pieces, self.axis, out=target[self.where], casting="unsafe")
+
+
+def _shares(
+    arrays: Sequence[NumPyArray], sizes: Sequence[int], axis: int, shape: Shape, nbytes: int, threads: int
+) -> list[_Share]:
+    """A join into an array of some shape, cut among threads."""
     if threads == 1:
-        np.concatenate(arrays, axis, out=target, casting="unsafe")
-        return
-    rows = plan.matrix(target.shape, axis).rows
-    if axis and target.shape[0] >= 64 and target.nbytes >= WIDE_ROW * rows * len(arrays):
-        bounds = plan.shares(target.shape[0], target.nbytes, threads, HEAD_START)
-        fill = partial(_fill_rows, target, arrays, axis)
-    else:
-        bounds = plan.shares(target.shape[axis], target.nbytes, threads, HEAD_START)
-        fill = partial(_fill_columns, target, arrays, axis, sizes)
-    # Each share cuts out its views by itself: the other threads are woken before anything else is done.
-    hostthreads.share([partial(fill, start, stop) for start, stop in pairwise(bounds)])
+        return [_Share(lambda: arrays, axis, ())]
+    rows = plan.matrix(shape, axis).rows
+    across = 0 if axis and shape[0] >= 64 and nbytes >= WIDE_ROW * rows * len(arrays) else axis
+    cut = partial(_rows, arrays) if across != axis else partial(_columns, arrays, sizes, axis)
+    bounds = plan.shares(shape[across], nbytes, threads, HEAD_START)
+    before = (slice(None),) * across
+    return [_Share(partial(cut, lo, hi), axis, (*before, slice(lo, hi))) for lo, hi in pairwise(bounds)]
 
 
-def _fill_rows(target: NumPyArray, arrays: Sequence[NumPyArray], axis: int, start: int, stop: int) -> None:
-    rows = [array[start:stop] for array in arrays]
-    np.concatenate(rows, axis, out=target[start:stop], casting="unsafe")
+def _rows(arrays: Sequence[NumPyArray], start: int, stop: int) -> list[NumPyArray]:
+    return [array[start:stop] for array in arrays]
 
 
-def _fill_columns(
-    target: NumPyArray, arrays: Sequence[NumPyArray], axis: int, sizes: Sequence[int], start: int, stop: int
-) -> None:
+def _columns(arrays: Sequence[NumPyArray], sizes: Sequence[int], axis: int, start: int, stop: int) -> list[NumPyArray]:
     before = (slice(None),) * axis
     parts = plan.parts_between(sizes, start, stop)
-    columns = [arrays[part.piece][(*before, slice(part.start, part.stop))] for part in parts]
-    np.concatenate(columns, axis, out=target[(*before, slice(start, stop))], casting="unsafe")
+    return [arrays[part.piece][(*before, slice(part.start, part.stop))] for part in parts]
 
 
 def _rejoined(run: Run, axis: int, kind: Kind, stack: bool) -> NumPyArray | None:
@@ -285,7 +351,8 @@ def duplicate(array: NumPyArray, kind: Kind) -> NumPyArray:
     into = target
     if source.flags.c_contiguous:
         into, source = target.reshape(-1), source.reshape(-1)
-    bounds = plan.shares(len(into), target.nbytes, _threads_for(target.nbytes, 1, target.dtype), HEAD_START)
+    threads = _threads_for(target.nbytes, 1, target.dtype)
+    bounds = plan.shares(len(into), target.nbytes, threads, HEAD_START)
     hostthreads.share([partial(np.copyto, into[lo:hi], source[lo:hi]) for lo, hi in pairwise(bounds)])
     return target
 
@@ -349,5 +416,6 @@ def packed(arrays: Sequence[NumPyArray], dtype: Any, empty: Callable[[Shape, Any
     sizes = list(map(prod, shapes))
     ends = list(accumulate(sizes, initial=0))
     base = empty((ends[-1],), dtype)
-    _fill(base, [np.asarray(array).reshape(-1) for array in arrays], sizes, 0)
+    flat = [np.asarray(array).reshape(-1) for array in arrays]
+    _LargeJoin(flat, 0, base.dtype).into(base)
     return PackedRun(base, ends[:-1], shapes)

@@ -21,6 +21,8 @@ import numpy as np
 
 Job = Callable[[], object]
 
+_new_lock = threading.Lock
+
 #: More threads than this saturate the memory of ordinary machines.
 MOST_THREADS = 4
 #: And no machine has use for more than this.
@@ -28,13 +30,30 @@ ALLOWED_THREADS = 256
 
 
 class _Sent:
-    """A job on its way.  Whoever takes it out of `claim` runs it, the worker or the caller who would have to wait."""
+    """A job on its way.  Whoever acquires `claim` runs it, the worker or the caller who would have to wait."""
 
-    __slots__ = ("claim", "done")
+    __slots__ = ("claim", "done", "error", "job")
 
     def __init__(self, job: Job) -> None:
-        self.claim = [job]
-        self.done: SimpleQueue[BaseException | None] = SimpleQueue()
+        self.job: Job | None = job
+        self.claim = _new_lock()
+        self.done = _new_lock()
+        self.done.acquire()
+        self.error: BaseException | None = None
+
+    def run(self) -> None:
+        assert self.job is not None
+        self.error = _error_of(self.job)
+        self.job = None
+
+
+def _error_of(job: Job) -> BaseException | None:
+    """What a job raises."""
+    try:
+        job()
+    except BaseException as error:
+        return error
+    return None
 
 
 class _Worker:
@@ -49,15 +68,9 @@ class _Worker:
     def _work(self) -> None:
         while True:
             sent = self.inbox.get()
-            with suppress(IndexError):  # the caller has taken it
-                job = sent.claim.pop()
-                try:
-                    job()
-                except BaseException as error:
-                    sent.done.put(error)
-                else:
-                    sent.done.put(None)
-                del job
+            if sent.claim.acquire(False):
+                sent.run()
+                sent.done.release()
             del sent
 
     def send(self, job: Job, processor: int) -> _Sent:
@@ -108,6 +121,7 @@ _current_processor = _current_processor_function()
 _num_threads = _default_threads()
 _workers: list[_Worker] = []
 _starting = threading.Lock()
+_here = threading.local()
 _forked = False
 
 
@@ -168,40 +182,32 @@ def usable_threads() -> int:
     if _forked:
         _forked = False
         return 1
-    if _num_threads > 1 and _POOL_THREAD.match(threading.current_thread().name):
-        return 1
-    return _num_threads
+    try:
+        pooled = _here.pooled
+    except AttributeError:
+        pooled = _here.pooled = _POOL_THREAD.match(threading.current_thread().name) is not None
+    return 1 if pooled else _num_threads
 
 
 def share(jobs: Sequence[Job]) -> None:
     """Run jobs at the same time: the first one here, each other one in a thread of its own.
 
-    An exception in any of them is raised here, after all have ended.
+    An exception in any of them is raised here, after all have ended.  Copies have thrown Python out of the processor's
+    caches when this runs, so every step counts.
     """
     workers = _workers_for(len(jobs) - 1)
     processor = _current_processor()
     sent = [worker.send(job, processor) for worker, job in zip(workers, jobs[1:], strict=False)]
-    errors: list[BaseException] = []
-    for job in (jobs[0], *jobs[1 + len(sent) :]):
-        _attempt(job, errors)
+    errors = [_error_of(job) for job in (jobs[0], *jobs[1 + len(sent) :])]
     for one in sent:
-        try:
-            job = one.claim.pop()
-        except IndexError:
-            error = one.done.get()
-            if error is not None:
-                errors.append(error)
+        if one.claim.acquire(False):
+            one.run()
         else:
-            _attempt(job, errors)
-    if errors:
-        raise errors[0]
-
-
-def _attempt(job: Job, errors: list[BaseException]) -> None:
-    try:
-        job()
-    except BaseException as error:
-        errors.append(error)
+            one.done.acquire()
+        errors.append(one.error)
+    for error in errors:
+        if error is not None:
+            raise error
 
 
 def _workers_for(count: int) -> list[_Worker]:

@@ -59,11 +59,11 @@ def _storage(tensor: Array) -> int:
 def learn(blocks: Blocks, kind: Kind) -> Facts:
     """Nothing: `join` looks at everything each time."""
     del blocks, kind
-    return Facts(small=False)
+    return Facts(suffice=False)
 
 
-def join_small(blocks: Blocks, axis: int, stack: int, facts: Facts) -> Array:
-    """Not called: no elements are said to be small."""
+def join_known(blocks: Blocks, axis: int, stack: int, facts: Facts) -> Array:
+    """Not called: no facts suffice."""
     del blocks, axis, stack, facts
     raise ValueError("left to the general case")
 

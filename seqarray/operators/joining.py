@@ -71,7 +71,7 @@ def concat_from_sequence(
         # What is wrong with the arguments shows here, and is explained below.
         try:
             if type(sequence) is ArraySequence:
-                joined = _joined_small(sequence, axis, new_axis)
+                joined = _joined_known(sequence, axis, new_axis)
             else:
                 joined = join_list(sequence, axis, new_axis)
         except (TypeError, ValueError, IndexError, OverflowError):
@@ -117,17 +117,17 @@ def concat_from_sequence(
         raise ValueError(f"concat_from_sequence: {error}") from error
 
 
-def _joined_small(sequence: ArraySequence[Any], axis: int, new_axis: int) -> Array | None:
-    """The elements joined by one plain call, if they are so few bytes that nothing else pays."""
+def _joined_known(sequence: ArraySequence[Any], axis: int, new_axis: int) -> Array | None:
+    """The elements joined in the quickest way, if what is known about them is enough for it."""
     facts, blocks = sequence._facts, sequence._blocks
     if facts is None:
         if not blocks:
             return None
         engine = engine_for(sequence._kind, "concat_from_sequence")
         facts = sequence._facts = engine.learn(blocks, sequence._kind)
-    if not facts.small:
+    if not facts.suffice:
         return None
-    return sequence._kind.engine.join_small(blocks, axis, new_axis, facts)
+    return sequence._kind.engine.join_known(blocks, axis, new_axis, facts)
 
 
 def _as_view(block: Block, axis: Any, stack: bool) -> tuple[Array, Array | None]:
