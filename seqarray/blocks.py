@@ -79,22 +79,24 @@ class Run:
 
     def _stacked(self) -> Array | None:
         """NumPy chunks of equal shape as one array of them, which gives them out faster; None where that is a copy."""
-        shape, axis, dropped, packed = self.cut
-        base, starts, stops = self.base, self.starts, self.stops
-        if type(starts) is not range or not starts or stops[-1] > shape[axis]:
+        starts = self.starts
+        if type(starts) is not range or not starts:
             return None
-        count, size = len(starts), stops[0] - starts[0]
-        if count > 1 and starts.step != size:
+        shape, axis, dropped, packed = self.cut
+        base, first, count = self.base, starts.start, len(starts)
+        size = self.stops[0] - first
+        stop = first + count * size
+        if stop > shape[axis] or (count > 1 and starts.step != size):
             return None
         if axis == 0 and base.flags.c_contiguous:
-            part = base if count * size == shape[0] else base[starts[0] : stops[-1]]
+            part = base if stop - first == shape[0] else base[first:stop]
             if not dropped:
                 return part.reshape((count, size) + shape[1:])
             # Out of an array of rank 1, NumPy gives scalars.
             return part if len(shape) > 1 else None
         if packed:
             step = self.cut.step
-            return base[starts[0] * step : stops[-1] * step].reshape((count, *self.cut.chunk_shape(size)))
+            return base[first * step : stop * step].reshape((count, *self.cut.chunk_shape(size)))
         return None
 
     def __reduce__(self) -> tuple[Any, ...]:

@@ -43,15 +43,13 @@ class Engine(Protocol):
         """A copy of one array, in the dtype of `kind`."""
 
     def split(self, array: Array, cut: Cut, starts: Column, stops: Column, kind: Kind) -> Blocks:
-        """Copies of the chunks of an array."""
+        """Copies of the chunks of an array, one at least."""
 
     def pack(self, arrays: Sequence[Array], kind: Kind) -> Blocks:
         """Copies of arrays of any shapes."""
 
 
 __all__ = ["ENGINES", "Engine", "engine_for", "get_num_threads", "host_pool", "join_list", "set_num_threads"]
-
-_LISTS = (list, tuple)
 
 #: The module of the engine for each array library that has one.  It is imported when it is needed.
 ENGINES = {"numpy": "seqarray.copying.host", "cupy": "seqarray.copying.cuda"}
@@ -81,8 +79,9 @@ def _engine_of(library: str) -> Engine:
 
 def join_list(arrays: Sequence[Any], axis: int, stack: int) -> Array | None:
     """Join a list of arrays without a look at more than is needed; None leaves it to the general case."""
-    if type(arrays) not in _LISTS or not arrays:
-        return None
-    engine = _engine_by_type.get(type(arrays[0]))
-    joined: Array | None = None if engine is None else engine.join_list(arrays, axis, stack)
-    return joined
+    if (type(arrays) is list or type(arrays) is tuple) and arrays:
+        engine = _engine_by_type.get(type(arrays[0]))
+        if engine is not None:
+            joined: Array | None = engine.join_list(arrays, axis, stack)
+            return joined
+    return None

@@ -472,7 +472,7 @@ def _duplicate(array: CuPyArray) -> CuPyArray:
 def split(array: CuPyArray, cut: Cut, starts: Column, stops: Column, kind: Kind) -> Blocks:
     """Copies of the chunks of an array, packed in one allocation."""
     with _on(kind.device.id):
-        return (_scatter(array, cut, starts, stops),) if len(starts) else ()
+        return (_scatter(array, cut, starts, stops),)
 
 
 def _scatter(array: CuPyArray, cut: Cut, starts: Column, stops: Column) -> Run:

@@ -41,6 +41,11 @@ BLOCK = 1 << 20
 STREAM_FROM, STREAM_PIECE = 16, 2 << 10
 
 _NUMBERS = frozenset("biufc")
+_NATIVE_NUMBERS = frozenset(np.dtype(code) for code in np.typecodes["All"] if np.dtype(code).kind in _NUMBERS)
+
+# Looked up once: in tiny work every step counts.
+_ndarray = np.ndarray
+_concatenate: Callable[..., NumPyArray] = np.concatenate
 
 
 def learn(blocks: Blocks, kind: Kind) -> Facts:
@@ -69,7 +74,7 @@ def join_known(blocks: Blocks, axis: int, stack: int, facts: Facts) -> NumPyArra
         if join is None:
             join = facts.prepared[axis, stack, threads] = _large_join(to_arrays(blocks), axis, stack, threads)
         return join.into_new_memory()
-    arrays = to_arrays(blocks)
+    arrays: Any = blocks[0] if len(blocks) == 1 else to_arrays(blocks)
     shape = facts.common_shape
     if stack:
         if shape is None or not -len(shape) - 1 <= axis <= len(shape):
@@ -80,7 +85,7 @@ def join_known(blocks: Blocks, axis: int, stack: int, facts: Facts) -> NumPyArra
             return np.stack(arrays, axis)
     joined: NumPyArray | None = _streamed(arrays, facts) if axis == 0 and facts.streams else None
     if joined is None:
-        joined = np.concatenate(arrays, axis)
+        joined = _concatenate(arrays, axis)
         if axis == 0 and facts.result_shape is None:
             _note_result(joined, arrays, facts)
     if not stack or shape is None:
@@ -129,25 +134,23 @@ def _streamed(arrays: Sequence[NumPyArray], facts: Facts) -> NumPyArray | None:
 def join_list(arrays: Sequence[Any], axis: int, stack: int) -> NumPyArray | None:
     """Join a list of small NumPy arrays; None where anything about them asks for the general case."""
     count = len(arrays)
-    first = arrays[0]
     if count <= 32:
-        nbytes, ndarray = 0, np.ndarray
+        nbytes = 0
         for array in arrays:
-            if type(array) is not ndarray:
+            if type(array) is not _ndarray:
                 return None
             nbytes += array.nbytes
     else:
-        if list(map(type, arrays)).count(np.ndarray) != count:
+        if list(map(type, arrays)).count(_ndarray) != count:
             return None
         nbytes = _bytes_of(arrays)
-    dtype = first.dtype
-    if dtype.kind not in _NUMBERS or not dtype.isnative or (nbytes >= THREADS_FROM and _is_large(nbytes, count)):
+    dtype = arrays[0].dtype
+    if dtype not in _NATIVE_NUMBERS or (nbytes >= THREADS_FROM and _is_large(nbytes, count)):
         return None
     # With casting="no" NumPy compares the dtypes on the way.
     if not stack:
-        joined: NumPyArray = np.concatenate(arrays, axis, dtype=dtype, casting="no")
-        return joined
-    shape = first.shape
+        return _concatenate(arrays, axis, dtype=dtype, casting="no")
+    shape = arrays[0].shape
     rank = len(shape)
     if not -rank - 1 <= axis <= rank:
         return None
@@ -160,7 +163,7 @@ def join_list(arrays: Sequence[Any], axis: int, stack: int) -> NumPyArray | None
     lengths = list(map(len, arrays)) if axis == 0 else [array.shape[axis] for array in arrays]
     if lengths.count(length) != count:
         return None
-    joined = np.concatenate(arrays, axis, dtype=dtype, casting="no")
+    joined = _concatenate(arrays, axis, dtype=dtype, casting="no")
     return joined.reshape(shape[:axis] + (count,) + shape[axis:])
 
 
@@ -199,7 +202,7 @@ def join(blocks: Blocks, axis: int, kind: Kind, *, stack: bool, out: NumPyArray 
     if stack:
         arrays, result_shape = _unstacked(arrays, axis)
     if out is None and not _is_large(_bytes_of(arrays), len(arrays)):
-        joined = _concatenate(arrays, axis, kind)
+        joined = _joined_at_once(arrays, axis, kind)
         return joined if result_shape is None else joined.reshape(result_shape)
     large = _LargeJoin(arrays, axis, kind.dtype, result_shape)
     if out is None:
@@ -225,7 +228,7 @@ def _unstacked(arrays: Sequence[NumPyArray], axis: int) -> tuple[Sequence[NumPyA
     return arrays, (*first[:axis], len(arrays), *first[axis:])
 
 
-def _concatenate(arrays: Sequence[NumPyArray], axis: int, kind: Kind) -> NumPyArray:
+def _joined_at_once(arrays: Sequence[NumPyArray], axis: int, kind: Kind) -> NumPyArray:
     if kind.exact:
         return np.concatenate(arrays, axis)
     return np.concatenate(arrays, axis, dtype=kind.dtype, casting="safe")
@@ -359,15 +362,13 @@ def duplicate(array: NumPyArray, kind: Kind) -> NumPyArray:
 
 def split(array: NumPyArray, cut: Cut, starts: Column, stops: Column, kind: Kind) -> Blocks:
     """Copies of the chunks of an array, packed in one allocation."""
-    if not len(starts):
-        return ()
-    shape, axis = cut.shape, cut.axis
+    shape, axis, dropped, _ = cut
     if axis == 0 or prod(shape[:axis]) == 1:
         # Along the first axis, the chunks of a row-major copy follow one another already.
-        plain = array.nbytes < THREADS_FROM and kind.exact and type(array) is np.ndarray
+        plain = array.nbytes < THREADS_FROM and kind.exact and type(array) is _ndarray
         return (Run(array.copy() if plain else duplicate(array, kind), cut, starts, stops),)
     base = hostpool.empty((array.size,), kind.dtype)
-    packed = Run(base, Cut(shape, axis, cut.dropped, True), starts, stops)
+    packed = Run(base, Cut(shape, axis, dropped, True), starts, stops)
     count = len(starts)
     threads = _threads_for(base.nbytes, count, base.dtype)
     if isinstance(starts, range) and stops[-1] == shape[axis] and array.flags.c_contiguous and array.size:

@@ -86,7 +86,9 @@ def split_to_sequence(
         cut = Cut(x.shape, axis)
     kind = kind_of(x)
     chunks = _chunks(x, cut, starts, stops, kind, copy, operator)
-    return make(settled(kind) if copy is True else kind, chunks, len(starts))
+    if copy is True and not (kind.exact and kind.array_type is np.ndarray):
+        kind = settled(kind)
+    return make(kind, chunks, len(starts))
 
 
 def split(
@@ -178,7 +180,8 @@ def _chunks(x: Array, cut: Cut, starts: Column, stops: Column, kind: Kind, copy:
     if not len(starts):
         return ()
     if copy is True:
-        return engine_for(kind, operator).split(x, cut, starts, stops, kind)
+        engine = kind.engine or engine_for(kind, operator)
+        return engine.split(x, cut, starts, stops, kind)
     if kind.library == "jax" and copy is False:
         if len(starts) == 1 and not cut.dropped:
             return ((x,),)
