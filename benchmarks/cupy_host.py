@@ -85,7 +85,7 @@ def pairs(cupy: Any) -> dict[str, Pair]:
 
 def timed(ours: Callable[[], Any], theirs: Callable[[], Any]) -> dict[str, Any]:
     """Both, in turn."""
-    contenders = [Contender("seqarray", lambda _: ours()), Contender("cupy", lambda _: theirs())]
+    contenders = [Contender("seqarray", [ours]), Contender("cupy", [theirs])]
     for contender in contenders:
         contender.once()
     calls = {one.name: measure.calls_for(SECONDS, measure.seconds_per_call(one, 3, hot=True)) for one in contenders}

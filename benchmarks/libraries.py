@@ -45,6 +45,10 @@ class Library:
     recycles = False
     #: Its time is spent in memory and not in Python, so that inputs rotate.
     rotates = True
+    #: Its results are there only once they have been waited for.
+    asynchronous = False
+    #: Its first call compiles what later ones run.
+    compiles = False
     #: Whose threads spin for a while after a call (seen as processor time that is spent while sleeping); "" if none do.
     spins = ""
     #: More pieces than this are not timed on its arrays: they take minutes to prepare.
@@ -268,6 +272,7 @@ class TorchCUDA(Torch):
     name, device = "torch (CUDA)", "cuda"
     spins = ""
     recycles = True
+    asynchronous = True
 
     def missing(self) -> str:
         return super().missing() or ("" if self.torch.cuda.is_available() else "no usable GPU")
@@ -289,7 +294,9 @@ class Jax(Library):
     """jax.numpy's functions, not compiled together."""
 
     name, module, pip = "jax", "jax", "jax"
+    compiles = True
     rotates = False
+    asynchronous = True
     most_pieces = 1_000
 
     def array(self, host: np.ndarray) -> Any:
@@ -322,6 +329,7 @@ class Dask(Library):
 
     name, module, pip = "dask", "dask.array", "'dask[array]'"
     rotates = False
+    asynchronous = True
     most_pieces = 100
     note = "dask: the time to build the graph and to compute it."
 
@@ -356,6 +364,7 @@ class CuPy(Library):
 
     name, module, pip = "cupy", "cupy", "cupy-cuda13x"
     recycles = True
+    asynchronous = True
 
     @property
     def cupy(self) -> Any:
@@ -584,6 +593,8 @@ class SeqArray(Library):
         self.backend = backend
         self.recycles = backend.recycles
         self.spins = backend.spins
+        self.asynchronous = backend.asynchronous
+        self.compiles = backend.compiles
 
     def recycles_at(self, nbytes: int) -> bool:
         return self.recycles or (self.backend.name == "numpy" and nbytes >= hostpool.POOL_FROM)

@@ -9,12 +9,14 @@ from __future__ import annotations
 import gc
 import statistics
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import repeat
 from math import log
 from typing import Any
 
 Clock = Callable[[], float]
+Work = Callable[[], Any]
 
 #: A single call longer than this is measured once.
 ONCE_SECONDS = 2.0
@@ -27,6 +29,18 @@ HOT_TURN_SECONDS = 0.015
 #: Threads of another library are given this long to end their spinning: measured after a call of 1 ms on two
 #: processors, torch's (libgomp) spin for 6 ms and onnxruntime's for 30 ms.
 SETTLE_SECONDS = 0.05
+#: Calls, and about how long, until inputs and results of some 50 MB are back in a last-level cache that the others have
+#: filled: measured there, the first call takes 2.4 times as long as later ones, the fourth 1.5 times.
+WARM_CALLS, WARM_SECONDS = 5, 0.015
+
+
+class ContenderError(Exception):
+    """A contender has raised; which one, and what."""
+
+    def __init__(self, name: str, error: Exception) -> None:
+        super().__init__(name)
+        self.name = name
+        self.text = f"{type(error).__name__}: {error}".splitlines()[0]
 
 
 @dataclass
@@ -37,12 +51,13 @@ class Contender:
     ----------
     name : str
         What the tables call it.
-    call : callable
-        Does the work on one of the input sets, given by its number, and returns the result.
-    finish : callable
-        Waits until a result is there; on the CPU there is nothing to wait for.
-    n_sets : int
-        Number of input sets.
+    works : sequence of callable
+        For each input set, what does the work on it and returns the result.
+    finish : callable or None
+        Waits until a result is there; None where there is nothing to wait for.
+    sets : iterator of int
+        The input sets in turn.  Contenders share it: what one of them has just brought into the cache is not what the
+        next one reads.
     device_seconds : callable or None
         Time that a device was busy with a call of a function, for contenders that run on one.
     spins : str
@@ -50,20 +65,36 @@ class Contender:
     """
 
     name: str
-    call: Callable[[int], Any]
-    finish: Callable[[Any], None] = lambda _: None
-    n_sets: int = 1
+    works: Sequence[Work]
+    finish: Callable[[Any], None] | None = None
+    sets: Iterator[int] = field(default_factory=lambda: repeat(0))
     device_seconds: Callable[[Callable[[], Any]], float] | None = None
     spins: str = ""
-    _next: int = field(default=0, repr=False)
 
     def once(self, *, hot: bool = False) -> None:
         """Do the work and wait for it: on the next input set in turn, or always on the first one."""
-        index = 0
-        if not hot:
-            index = self._next
-            self._next = (index + 1) % self.n_sets
-        self.finish(self.call(index))
+        self.run([self.works[0 if hot else next(self.sets)]])
+
+    def run(self, works: Iterable[Work]) -> None:
+        """Do all of these, with as little around them as timeit has."""
+        finish = self.finish
+        try:
+            if finish is None:
+                for work in works:
+                    work()
+            else:
+                for work in works:
+                    finish(work())
+        except Exception as error:
+            raise ContenderError(self.name, error) from error
+
+    def warm_up(self, clock: Clock) -> None:
+        """Call it until its caches and threads are what they are in a program of its own; nothing is timed."""
+        end = clock() + WARM_SECONDS
+        for _ in range(WARM_CALLS):
+            self.once(hot=True)
+            if clock() > end:
+                break
 
 
 def seconds_per_call(contender: Contender, calls: int, *, hot: bool, clock: Clock = time.perf_counter) -> float:
@@ -72,15 +103,20 @@ def seconds_per_call(contender: Contender, calls: int, *, hot: bool, clock: Cloc
     As in timeit, no garbage is collected meanwhile: what that takes depends on all that other libraries have made.
     """
     collects = gc.isenabled()
+    works = [contender.works[0 if hot else next(contender.sets)] for _ in range(calls)]
     gc.disable()
     try:
         start = clock()
-        for _ in range(calls):
-            contender.once(hot=hot)
+        contender.run(works)
         return (clock() - start) / calls
     finally:
         if collects:
             gc.enable()
+
+
+def warm_up_seconds(one_call: float) -> float:
+    """About how long a contender takes to warm up."""
+    return min(WARM_CALLS * one_call, WARM_SECONDS + one_call)
 
 
 def calls_for(seconds: float, one_call: float) -> int:
@@ -101,7 +137,7 @@ def interleaved(
     """Time per call of every contender in each of its rounds.
 
     Within a round all contenders take turns; who begins moves on by one each round, so that nobody always runs after
-    the same neighbour.  With `hot`, every turn begins with a call that is not timed.  With `settle`, nobody runs beside
+    the same neighbour.  With `hot`, every turn begins with calls that are not timed.  With `settle`, nobody runs beside
     threads of another library that still spin.
     """
     times: dict[str, list[float]] = {contender.name: [] for contender in contenders}
@@ -111,8 +147,11 @@ def interleaved(
         for contender in (*contenders[shift:], *contenders[:shift]):
             if number >= rounds[contender.name]:
                 continue
-            if settler.waited_before(contender) or hot:
-                contender.once(hot=hot)
+            waited = settler.waited_before(contender)
+            if hot:
+                contender.warm_up(clock)
+            elif waited:
+                contender.once()
             times[contender.name].append(seconds_per_call(contender, calls[contender.name], hot=hot, clock=clock))
     return times
 
@@ -134,7 +173,7 @@ def after_pauses(
             if number >= rounds[contender.name]:
                 continue
             settler.waited_before(contender)
-            contender.once(hot=True)  # so that what comes before the pause is its own
+            contender.warm_up(clock)  # so that what comes before the pause is its own
             sleep(pause)
             times[contender.name].append(seconds_per_call(contender, 1, hot=True, clock=clock))
     return times

@@ -179,9 +179,10 @@ def notes(result: dict[str, Any]) -> list[str]:
     texts = [
         (
             "time: median of rounds in which all contenders took turns, on inputs that rotate through more than the "
-            f"last-level cache ({cache} MiB) where memory and time allow; hot: on the same input again and again; "
-            "after 2 ms, after 10 ms: single calls on that input after a pause; first call: with nothing warm. As in "
-            "timeit, no garbage is collected while the clock runs."
+            f"last-level cache ({cache} MiB) where memory and time allow, from contender to contender; hot: on the "
+            "same input again and again; after 2 ms, after 10 ms: single calls on that input after a pause; both after "
+            f"{measure.WARM_CALLS} calls, or as many as take {measure.WARM_SECONDS * 1e3:.0f} ms, that are not timed; "
+            "first call: with nothing warm. As in timeit, no garbage is collected while the clock runs."
         ),
         (
             "ratio: median of the ratios within a round, and their quartiles; below 1 seqarray is faster. In brackets "

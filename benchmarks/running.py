@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import cycle
 from typing import Any
 
 import numpy as np
@@ -239,6 +240,7 @@ class _Task:
         arguments = [task.case.sizes[task.size](rng) for _ in range(self._set_count())]
         work = getattr(NumPy(), task.case.work)(*arguments[0])
         expected = NumPy().host(work()) if work is not None else arguments[0][0]
+        sets = cycle(range(len(arguments)))
         # These results lie in memory that is given, or in that of the input.
         makes_memory = task.case.work not in ("concat_out", "split_views")
         for library in libraries:
@@ -254,9 +256,10 @@ class _Task:
                 works = [getattr(library, task.case.work)(*one) for one in arguments]
                 if works[0] is None:
                     continue
-                contender = _contender(library, works)
+                finish = library.finish if library.asynchronous else None
+                contender = Contender(library.name, works, finish, sets, library.device_seconds, library.spins)
                 self._check(contender, library, expected, record)
-            except _ContenderError as failed:
+            except measure.ContenderError as failed:
                 record["error"] = failed.text
                 reporter.say(f"{task.case.name} {task.size}: {library.name}: {record['error']}")
             except Exception as error:  # one contender that fails must not end the others
@@ -280,14 +283,14 @@ class _Task:
         """The first call: its time is kept, and its answer must be right."""
         sa.host_pool.free_all_blocks()
         start = time.perf_counter()
-        result = contender.call(0)
-        contender.finish(result)
+        result = contender.works[0]()
+        library.finish(result)
         record["first_call"] = time.perf_counter() - start
         if not library.name.startswith("memcpy") and not _same(library.host(result), expected):
             raise ValueError("wrong answer")
         one_call = record["first_call"]
         # It may have compiled, and threads may have had to wake.
-        for _ in range(3 if one_call < 0.1 else one_call < measure.ONCE_SECONDS):
+        for _ in range(3 if one_call < 0.1 else one_call < measure.ONCE_SECONDS or library.compiles):
             one_call = min(one_call, measure.seconds_per_call(contender, 1, hot=True))
         self.one_call[contender.name] = one_call
 
@@ -303,7 +306,10 @@ class _Task:
         pauses = plan.pauses_for(self.task)
         settling = measure.settling([c.spins for c in contenders]) if settle else []
         waiting = sum(measure.SETTLE_SECONDS + self.one_call[contenders[i].name] for i in settling)
-        left = max(0.0, self.deadline - time.monotonic() - waiting * plan.rounds_of(self.task))
+        warming = sum(measure.warm_up_seconds(self.one_call[c.name]) for c in contenders)
+        warm_rounds = plan.hot_rounds + plan.rounds * len(pauses)
+        spent = waiting * plan.rounds_of(self.task) + warming * warm_rounds
+        left = max(0.0, self.deadline - time.monotonic() - spent)
         per_round = left * (0.7 if pauses else 0.9) / (plan.rounds + plan.hot_rounds) / len(contenders)
         turn = max(per_round, measure.TURN_SECONDS)
         calls = {c.name: measure.calls_for(turn, self.one_call[c.name]) for c in contenders}
@@ -328,7 +334,7 @@ class _Task:
                 try:
                     self._keep(mode, phase())
                     break
-                except _ContenderError as failed:
+                except measure.ContenderError as failed:
                     record = records[failed.name]
                     for kept in phases:
                         record.pop(kept, None)
@@ -337,32 +343,13 @@ class _Task:
                     contenders = [c for c in contenders if c.name != failed.name]
         for contender in contenders:
             if contender.device_seconds is not None:
-                busy = contender.device_seconds(lambda c=contender: c.call(0))
+                busy = contender.device_seconds(contender.works[0])
                 if busy is not None:
                     records[contender.name]["device"] = _rounded(busy)
 
     def _keep(self, mode: str, times: dict[str, list[float]]) -> None:
         for name, values in times.items():
             self.entry["contenders"][name][mode] = [_rounded(value) for value in values]
-
-
-class _ContenderError(Exception):
-    """A contender has raised; which one, and what."""
-
-    def __init__(self, name: str, error: Exception) -> None:
-        super().__init__(name)
-        self.name = name
-        self.text = f"{type(error).__name__}: {error}".splitlines()[0]
-
-
-def _contender(library: Library, works: Sequence[Callable[[], Any]]) -> Contender:
-    def call(index: int) -> Any:
-        try:
-            return works[index]()
-        except Exception as error:
-            raise _ContenderError(library.name, error) from error
-
-    return Contender(library.name, call, library.finish, len(works), library.device_seconds, library.spins)
 
 
 def _same(actual: Any, expected: Any) -> bool:

@@ -14,7 +14,8 @@ import subprocess
 import sys
 import threading
 from dataclasses import replace
-from itertools import pairwise
+from functools import partial
+from itertools import chain, cycle, pairwise, repeat
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -239,9 +240,10 @@ def test_compare_looks_at_cases_of_one_size_and_backend_only():
 # The order of measuring
 
 
-def noting(name, events, n_sets=1):
+def noting(name, events, sets=None):
     """A contender that notes its name and the input set at every call."""
-    return Contender(name, lambda index: events.append((name, index)), n_sets=n_sets)
+    works = [partial(events.append, (name, index)) for index in range(4)]
+    return Contender(name, works, sets=repeat(0) if sets is None else sets)
 
 
 def order(events):
@@ -273,35 +275,49 @@ def test_a_turn_is_as_many_calls_as_were_calibrated():
 def test_a_round_gives_the_mean_time_of_its_calls():
     clock = Clock()
     durations = iter([1.0, 3.0, 5.0, 7.0])
-    contender = Contender("a", lambda _: clock.advance(next(durations)))
+    contender = Contender("a", [lambda: clock.advance(next(durations))])
     assert measure.interleaved([contender], {"a": 2}, {"a": 2}, clock=clock) == {"a": [2.0, 6.0]}
 
 
 def test_results_are_waited_for_before_the_clock_is_read():
     events = []
-    contender = Contender(
-        "a", lambda index: f"result {index}", lambda result: events.append(f"waited for {result}"), n_sets=2
-    )
+    works = [lambda: "result 0", lambda: "result 1"]
+    contender = Contender("a", works, lambda result: events.append(f"waited for {result}"), sets=iter(range(2)))
     measure.seconds_per_call(contender, 2, hot=False, clock=lambda: events.append("clock") or 0.0)
     assert events == ["clock", "waited for result 0", "waited for result 1", "clock"]
 
 
-def test_inputs_rotate_over_rounds():
-    events = []
-    contenders = [noting("a", events, n_sets=3), noting("b", events)]
+def test_no_contender_reads_what_another_one_has_just_read():
+    events, sets = [], cycle(range(4))
+    contenders = [noting("a", events, sets), noting("b", events, sets)]
     measure.interleaved(contenders, {"a": 2, "b": 1}, {"a": 2, "b": 2})
-    assert [index for name, index in events if name == "a"] == [0, 1, 2, 0]
-    assert [index for name, index in events if name == "b"] == [0, 0]
+    # The second round begins with b.
+    assert events == [("a", 0), ("a", 1), ("b", 2), ("b", 3), ("a", 0), ("a", 1)]
 
 
 def test_hot_is_always_the_first_set():
     events = []
-    contender = noting("a", events, n_sets=3)
+    contender = noting("a", events, cycle(range(3)))
     contender.once()
     measure.interleaved([contender], {"a": 2}, {"a": 2}, hot=True)
     contender.once()
-    # Each of the two turns begins with a call that is not timed.
-    assert [index for _, index in events] == [0, 0, 0, 0, 0, 0, 0, 1]
+    # Each of the two turns begins with calls that are not timed.
+    assert [index for _, index in events] == [0] * (1 + 2 * (measure.WARM_CALLS + 2)) + [1]
+
+
+@pytest.mark.parametrize(
+    ("seconds", "calls"), [(0.0001, measure.WARM_CALLS), (measure.WARM_SECONDS * 0.6, 2), (10.0, 1)]
+)
+def test_a_contender_warms_up_for_some_calls_or_some_time(seconds, calls):
+    clock, events = Clock(), []
+
+    def work():
+        events.append("")
+        clock.advance(seconds)
+
+    Contender("a", [work]).warm_up(clock)
+    assert len(events) == calls
+    assert clock.now <= 1.2 * measure.warm_up_seconds(seconds)
 
 
 def test_every_single_call_comes_after_a_pause_that_is_not_timed():
@@ -312,15 +328,15 @@ def test_every_single_call_comes_after_a_pause_that_is_not_timed():
         clock.advance(seconds)
 
     def contender(name, seconds):
-        def call(index):
+        def work(index):
             events.append((name, index))
             clock.advance(seconds)
 
-        return Contender(name, call, n_sets=2)
+        return Contender(name, [partial(work, 0), partial(work, 1)], sets=cycle(range(2)))
 
     contenders = [contender("a", 0.5), contender("b", 0.25)]
     times = measure.after_pauses(contenders, 0.125, {"a": 3, "b": 1}, clock=clock, sleep=sleep)
-    # A call that is not timed, the pause, and the call that is.
+    # One call that is not timed is enough where it is as long as these; the pause, and the call that is timed.
     assert order(events) == "a-a b-b a-a a-a".replace(" ", "")
     assert {seconds for name, seconds in events if name == "-"} == {0.125}
     assert {index for _, index in events if index != 0.125} == {0}
@@ -338,7 +354,7 @@ def events_of(function, spins, *, rounds=1, **options):
         events.append("|")
         return 0.0
 
-    contenders = [Contender(name, lambda _, name=name: events.append(name), spins=spins[name]) for name in names]
+    contenders = [Contender(name, [partial(events.append, name)], spins=spins[name]) for name in names]
     counts = dict.fromkeys(names, rounds)
     given = (
         (contenders, dict.fromkeys(names, 2), counts) if function is measure.interleaved else (contenders, 0.5, counts)
@@ -374,9 +390,10 @@ def test_waiting_goes_on_from_round_to_round():
     )
 
 
-def test_a_pause_comes_behind_the_wait_and_a_call_that_is_not_timed():
+def test_a_pause_comes_behind_the_wait_and_calls_that_are_not_timed():
     events = events_of(measure.after_pauses, {"a": "x", "b": ""}, rounds=2, settle=True)
-    assert events == f"a(0.5)|a| {REST}b(0.5)|b| a(0.5)|a| {REST}b(0.5)|b|".replace(" ", "")
+    a, b = (f"|{f'{name}|' * measure.WARM_CALLS}(0.5)|{name}|" for name in "ab")
+    assert events == f"{a}{REST}{b}{a}{REST}{b}"
 
 
 @pytest.mark.parametrize("function", [measure.interleaved, measure.after_pauses])
@@ -384,10 +401,10 @@ def test_nobody_waits_where_it_is_not_asked_for(function):
     assert REST not in events_of(function, {"a": "x", "b": "y"}, rounds=3)
 
 
-@pytest.mark.parametrize(("hot", "sets"), [(False, [0, 1, 2]), (True, [0, 0, 0])])
-def test_the_call_that_is_not_timed_uses_inputs_as_the_others_do(hot, sets):
+@pytest.mark.parametrize(("hot", "sets"), [(False, [0, 1, 2]), (True, [0] * (measure.WARM_CALLS + 2))])
+def test_calls_that_are_not_timed_use_inputs_as_the_others_do(hot, sets):
     events = []
-    contenders = [Contender("a", lambda _: None, spins="x"), noting("b", events, n_sets=3)]
+    contenders = [Contender("a", [lambda: None], spins="x"), noting("b", events, cycle(range(3)))]
     measure.interleaved(contenders, {"a": 1, "b": 2}, {"a": 1, "b": 1}, hot=hot, settle=True, sleep=lambda _: None)
     assert [index for _, index in events] == sets
 
@@ -438,8 +455,9 @@ def test_work_on_dask_arrays_is_computed_to_the_last_chunk():
 class Made(libraries.Library):
     """A library that answers what it is told to, in the time it is told."""
 
-    def __init__(self, name, clock, seconds=0.001, answer=np.concatenate, *, busy=None, spins=""):
+    def __init__(self, name, clock, seconds=0.001, answer=np.concatenate, *, busy=None, spins="", compiles=False):
         self.name, self.clock, self.answer, self.busy, self.spins = name, clock, answer, busy, spins
+        self.compiles = compiles
         self.seconds = seconds if callable(seconds) else lambda _: seconds
         self.durations = []
         self.inputs = []
@@ -748,6 +766,15 @@ def test_a_contender_over_2_s_is_called_once_and_marked(clock, run_with):
     assert modes_of(contenders["slow"]) == ["rotating"]
     assert "once" not in contenders["fast"]
     assert contenders["fast"]["hot"] == [0.001] * 3
+
+
+def test_what_a_first_call_compiles_is_not_counted(clock, run_with):
+    durations = chain([3.0], repeat(0.001))
+    ours = Made("ours", clock, lambda _: next(durations), compiles=True)
+    timed = run_with([ours])[0]["results"][0]["contenders"]["ours"]
+    assert timed["first_call"] == 3.0
+    assert "once" not in timed
+    assert (timed["rotating"], timed["hot"]) == ([0.001] * 5, [0.001] * 3)
 
 
 def test_a_contender_below_2_s_is_not_marked(clock, run_with):
