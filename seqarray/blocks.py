@@ -18,7 +18,9 @@ import numpy as np
 from seqarray.arguments import Column, Shape
 from seqarray.namespaces import Array, is_compiling, namespace_of
 
-BLOCK_LENGTH = 256
+#: An insert at the end copies the last block and the tuple of blocks.  Shorter blocks make 8 000 of them cheaper, longer
+#: ones 64 000; measured, this is within a twentieth of the best for both.
+BLOCK_LENGTH = 160
 
 
 class Cut(NamedTuple):

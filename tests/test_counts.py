@@ -522,7 +522,8 @@ def test_long_sequences_are_kept_in_full_blocks():
     sequence = sa.sequence_empty("int64")
     for element in elements:
         sequence = sa.sequence_insert(sequence, element)
-    assert [len(block) for block in sequence._blocks] == [blocks.BLOCK_LENGTH] * 3 + [1_000 - 3 * blocks.BLOCK_LENGTH]
+    full, rest = divmod(1_000, blocks.BLOCK_LENGTH)
+    assert [len(block) for block in sequence._blocks] == [blocks.BLOCK_LENGTH] * full + [rest]
     assert_sequences_equal(sequence, elements)
 
 

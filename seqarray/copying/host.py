@@ -35,8 +35,8 @@ PIECE_FROM = 64 << 10
 HEAD_START = 512 << 10
 #: Rows of pieces this long are cut across; narrower pieces are cut between.
 WIDE_ROW = 1 << 10
-#: Equal chunks are copied in blocks of rows of this size, which stay in the cache.
-BLOCK = 1 << 20
+#: Equal chunks are copied in blocks of rows of this size, which stay in the second-level cache.
+BLOCK = 512 << 10
 #: From this many pieces on, of this size at most, a byte stream joins them faster than NumPy.
 STREAM_FROM, STREAM_PIECE = 16, 2 << 10
 
@@ -392,7 +392,7 @@ def _copy_chunks(targets: Run, sources: Run, first: int, last: int) -> None:
 
 def _copy_rows(target: NumPyArray, source: NumPyArray, rows: int, threads: int) -> None:
     """Copy between arrays of shape (chunks, rows, width), whose rows lie apart in one of them."""
-    if target.nbytes < 2 * BLOCK:
+    if target.nbytes < 4 * BLOCK:
         np.copyto(target, source)
         return
     bounds = plan.shares(rows, target.nbytes, threads, HEAD_START)
