@@ -138,7 +138,8 @@ def interleaved(
 
     Within a round all contenders take turns; who begins moves on by one each round, so that nobody always runs after
     the same neighbour.  With `hot`, every turn begins with calls that are not timed.  With `settle`, nobody runs beside
-    threads of another library that still spin.
+    threads of another library that still spin, and every turn begins with a call that is not timed: memory that is used
+    again is in the cache or not, according to who ran before.
     """
     times: dict[str, list[float]] = {contender.name: [] for contender in contenders}
     settler = _Settler(contenders if settle else (), sleep)
@@ -147,10 +148,10 @@ def interleaved(
         for contender in (*contenders[shift:], *contenders[:shift]):
             if number >= rounds[contender.name]:
                 continue
-            waited = settler.waited_before(contender)
+            settler.wait_before(contender)
             if hot:
                 contender.warm_up(clock)
-            elif waited:
+            elif settle:
                 contender.once()
             times[contender.name].append(seconds_per_call(contender, calls[contender.name], hot=hot, clock=clock))
     return times
@@ -172,7 +173,7 @@ def after_pauses(
         for contender in contenders:
             if number >= rounds[contender.name]:
                 continue
-            settler.waited_before(contender)
+            settler.wait_before(contender)
             contender.warm_up(clock)  # so that what comes before the pause is its own
             sleep(pause)
             times[contender.name].append(seconds_per_call(contender, 1, hot=True, clock=clock))
@@ -188,15 +189,11 @@ class _Settler:
         # What ran before the first turn is not known: it may have been any of them.
         self.spinning = {contender.spins for contender in contenders} - {""}
 
-    def waited_before(self, contender: Contender) -> bool:
-        """Wait if need be.  A call after that makes its caches and threads what they are in a program of its own."""
-        if not self.settles:
-            return False
-        waits = bool(self.spinning - {contender.spins})
-        if waits:
+    def wait_before(self, contender: Contender) -> None:
+        """Wait if need be."""
+        if self.settles and self.spinning - {contender.spins}:
             self.sleep(SETTLE_SECONDS)
         self.spinning = {contender.spins} - {""}
-        return waits
 
 
 def settling(spins: Sequence[str]) -> list[int]:

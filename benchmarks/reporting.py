@@ -190,8 +190,8 @@ def notes(result: dict[str, Any]) -> list[str]:
         ),
         (
             "After a call the threads of torch and onnxruntime spin for a while, and keep a processor busy. In cases "
-            f"that use threads, whoever comes next waits {measure.SETTLE_SECONDS * 1e3:.0f} ms and then makes one call "
-            "that is not timed, unless those threads are its own."
+            f"that use threads, whoever comes next waits {measure.SETTLE_SECONDS * 1e3:.0f} ms, unless those threads "
+            "are its own, and every turn begins with a call that is not timed."
         ),
     ]
     texts.append(

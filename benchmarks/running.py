@@ -304,12 +304,13 @@ class _Task:
             return
         plan, settle = self.plan, self.task.case.threads
         pauses = plan.pauses_for(self.task)
-        settling = measure.settling([c.spins for c in contenders]) if settle else []
-        waiting = sum(measure.SETTLE_SECONDS + self.one_call[contenders[i].name] for i in settling)
+        settling = len(measure.settling([c.spins for c in contenders])) if settle else 0
+        untimed = settling * measure.SETTLE_SECONDS * plan.rounds_of(self.task)
         warming = sum(measure.warm_up_seconds(self.one_call[c.name]) for c in contenders)
-        warm_rounds = plan.hot_rounds + plan.rounds * len(pauses)
-        spent = waiting * plan.rounds_of(self.task) + warming * warm_rounds
-        left = max(0.0, self.deadline - time.monotonic() - spent)
+        untimed += warming * (plan.hot_rounds + plan.rounds * len(pauses))
+        if settle:
+            untimed += sum(self.one_call[c.name] for c in contenders) * plan.rounds
+        left = max(0.0, self.deadline - time.monotonic() - untimed)
         per_round = left * (0.7 if pauses else 0.9) / (plan.rounds + plan.hot_rounds) / len(contenders)
         turn = max(per_round, measure.TURN_SECONDS)
         calls = {c.name: measure.calls_for(turn, self.one_call[c.name]) for c in contenders}
