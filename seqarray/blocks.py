@@ -18,8 +18,8 @@ import numpy as np
 from seqarray.arguments import Column, Shape
 from seqarray.namespaces import Array, is_compiling, namespace_of
 
-#: An insert at the end copies the last block and the tuple of blocks.  Shorter blocks make 8 000 of them cheaper, longer
-#: ones 64 000; measured, this is within a twentieth of the best for both.
+#: An insert at the end copies the last block and the tuple of blocks.  Shorter blocks make 8 000 of them cheaper,
+#: longer ones 64 000; measured, this is within a twentieth of the best for both.
 BLOCK_LENGTH = 160
 
 
