@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks import models
+from benchmarks import machine, models
 
 Generator = np.random.Generator
 Arguments = tuple[Any, ...]
@@ -61,7 +61,9 @@ class Case:
 
 def floats(rng: Generator, *shape: int) -> np.ndarray:
     """Random float32 of a shape."""
-    return rng.random(shape, dtype=np.float32)
+    values = machine.filled(shape, 0, np.float32)
+    rng.random(out=values, dtype=np.float32)
+    return values
 
 
 def _squares(axis: int) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 import seqarray as sa
-from benchmarks import models
+from benchmarks import machine, models
 from seqarray.copying import hostpool
 
 Work = Callable[[], Any]
@@ -212,7 +212,7 @@ def _place_for(arrays: list[np.ndarray], axis: int) -> np.ndarray:
     """An array for the result of a concat.  It holds zeros, so that one who writes nothing does not pass."""
     shape = list(arrays[0].shape)
     shape[axis] = sum(a.shape[axis] for a in arrays)
-    return np.zeros(shape, arrays[0].dtype)
+    return machine.filled(tuple(shape), 0, arrays[0].dtype)
 
 
 class Torch(Library):
@@ -793,10 +793,10 @@ class Memcpy(Library):
             if end - bounds[-1] >= 1 << 16 or end == total:
                 bounds.append(end)
         if id(given) not in self.sources:
-            self.sources[id(given)] = np.ones(total, dtype=np.uint8)
+            self.sources[id(given)] = machine.filled((total,), 1, np.uint8)
         source = self.sources[id(given)]
         if not self.fresh and self.target.size != total:
-            self.target = np.zeros(total, dtype=np.uint8)  # one for all input sets
+            self.target = machine.filled((total,), 0, np.uint8)  # one for all input sets
         reused = None if self.fresh else self.target
         halves = [bounds]
         if self.threads > 1:

@@ -4,15 +4,25 @@ from __future__ import annotations
 
 import datetime
 import importlib.metadata
+import mmap
 import os
 import platform
 import shlex
 import subprocess
 import sys
+from contextlib import suppress
+from math import prod
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 import seqarray as sa
+
+#: From this size on malloc asks the system for memory, as long as nothing larger has been freed.
+OWN_MEMORY_FROM = 128 << 10
+#: From this size on NumPy asks for huge pages.
+HUGE_PAGES_FROM = 4 << 20
 
 _PACKAGES = ("seqarray", "numpy", "array-api-compat", "torch", "jax", "dask", "cupy", "onnx", "onnxruntime")
 
@@ -99,6 +109,24 @@ def available_memory() -> int:
             if line.startswith("MemAvailable"):
                 return int(line.split()[1]) << 10
     return 4 << 30
+
+
+def filled(shape: tuple[int, ...], value: float, dtype: Any) -> np.ndarray:
+    """An array that, if it is large, lies in memory of its own.
+
+    Large inputs that the C library had made would leave holes behind, in which it then makes results: without the fresh
+    pages that these cost in a program where the holes are not.
+    """
+    nbytes = prod(shape) * np.dtype(dtype).itemsize
+    if nbytes < OWN_MEMORY_FROM:
+        return np.full(shape, value, dtype)
+    memory = mmap.mmap(-1, nbytes)
+    if nbytes >= HUGE_PAGES_FROM and hasattr(mmap, "MADV_HUGEPAGE"):
+        with suppress(OSError):
+            memory.madvise(mmap.MADV_HUGEPAGE)
+    array = np.frombuffer(memory, dtype).reshape(shape)
+    array.fill(value)
+    return array
 
 
 def thread_counts() -> dict[str, int]:

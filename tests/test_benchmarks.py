@@ -25,7 +25,7 @@ import pytest
 import seqarray as sa
 from benchmarks import libraries, machine, measure, reporting, running
 from benchmarks.__main__ import main
-from benchmarks.cases import CASES, Case
+from benchmarks.cases import CASES, Case, floats
 from benchmarks.comparing import Change, changes
 from benchmarks.measure import Contender
 
@@ -235,6 +235,29 @@ def test_compare_uses_a_peer_that_both_results_timed(numpy_now):
 def test_compare_looks_at_cases_of_one_size_and_backend_only():
     old = result_of(entry(size="small"), entry(backend="torch"))
     assert changes(old, result_of(entry(size="large"), entry(backend="numpy"))) == []
+
+
+# Inputs
+
+
+@pytest.mark.parametrize(
+    "nbytes", [0, 8, machine.OWN_MEMORY_FROM - 8, machine.OWN_MEMORY_FROM, machine.HUGE_PAGES_FROM]
+)
+def test_large_inputs_lie_in_memory_of_their_own(nbytes):
+    array = machine.filled((2, nbytes // 8), 3, np.float32)
+    assert (array.shape, array.dtype) == ((2, nbytes // 8), np.float32)
+    assert (array == 3).all()
+    assert array.flags.writeable
+    assert array.flags.c_contiguous
+    assert (array.base is not None) == (nbytes >= machine.OWN_MEMORY_FROM)
+
+
+def test_inputs_are_random():
+    rng = np.random.default_rng(0)
+    for shape in ((5,), (1024, 1024)):
+        drawn = floats(rng, *shape)
+        assert (drawn.shape, drawn.dtype) == (shape, np.float32)
+        assert len(np.unique(drawn[:5])) >= 5
 
 
 # The order of measuring
