@@ -36,6 +36,9 @@ MOST_PIECES = 40_000
 #: Of results of more bytes, what it costs to wake a thread is too little to show.
 PAUSED_BELOW = 64 << 20
 
+#: Bytes of a result for every second of a call, as a guess before it is known.
+SLOW = 4e9
+
 PAUSES = {"pause 2 ms": 0.002, "pause 10 ms": 0.010}
 
 
@@ -64,6 +67,10 @@ class Plan:
     def rounds_of(self, task: Task) -> int:
         """Rounds of a task, all ways of timing it together."""
         return self.rounds * (1 + len(self.pauses_for(task))) + self.hot_rounds
+
+    def warm_rounds_of(self, task: Task) -> int:
+        """Those that begin with warming up."""
+        return self.rounds * len(self.pauses_for(task)) + self.hot_rounds
 
 
 QUICK = Plan(
@@ -153,11 +160,14 @@ def run(
 
 
 def _needs(task: Task, peers: Sequence[str], plan: Plan) -> tuple[float, float]:
-    """Seconds that a task spends on waiting, and its share of the other time: the turns of contenders and inputs."""
+    """Seconds that a task spends on what is not timed, and its share of the rest: turns of contenders and inputs."""
     able = [library for library in libraries_for(task, peers) if library.does(task.case.work)]
     rounds = plan.rounds_of(task)
-    waits = len(measure.settling([library.spins for library in able])) * rounds if task.case.threads else 0
-    return waits * measure.SETTLE_SECONDS, (1 + len(able)) * rounds
+    one_call = task.case.amounts[task.size][1] / SLOW
+    untimed = measure.warm_up_seconds(one_call) * len(able) * plan.warm_rounds_of(task)
+    if task.case.threads:
+        untimed += len(measure.settling([library.spins for library in able])) * rounds * measure.SETTLE_SECONDS
+    return untimed, (1 + len(able)) * rounds
 
 
 def _entry(
@@ -307,7 +317,7 @@ class _Task:
         settling = len(measure.settling([c.spins for c in contenders])) if settle else 0
         untimed = settling * measure.SETTLE_SECONDS * plan.rounds_of(self.task)
         warming = sum(measure.warm_up_seconds(self.one_call[c.name]) for c in contenders)
-        untimed += warming * (plan.hot_rounds + plan.rounds * len(pauses))
+        untimed += warming * plan.warm_rounds_of(self.task)
         if settle:
             untimed += sum(self.one_call[c.name] for c in contenders) * plan.rounds
         left = max(0.0, self.deadline - time.monotonic() - untimed)

@@ -7,7 +7,7 @@ one array library.
 from __future__ import annotations
 
 import importlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 from seqarray.arguments import Column
@@ -24,7 +24,7 @@ class Engine(Protocol):
     """What `standard` and every engine can do.  Axes are counted from the front, sizes are right.
 
     Engines also have `ARRAY_TYPE`, the type of their arrays, and ``join_list(arrays, axis, stack)``: as `join`, for a
-    list of which only the type of the first array is known; None leaves it to the others.
+    list of which only the type of the first array is known; None leaves it to `join`.
     """
 
     #: Whether `join` finds out by itself, before it allocates, that shapes do not fit.
@@ -34,10 +34,7 @@ class Engine(Protocol):
         """The elements along one axis, an existing one or (with `stack`) a new one.  ValueError: shapes differ."""
 
     def learn(self, blocks: Blocks, kind: Kind) -> Facts:
-        """What `join_known` needs to know about the elements of a sequence."""
-
-    def join_known(self, blocks: Blocks, axis: int, stack: int, facts: Facts) -> Array:
-        """As `join`, for elements whose facts suffice; ValueError sends the caller to `join`."""
+        """What joining needs to know about the elements of a sequence, and the quickest way to join them."""
 
     def duplicate(self, array: Array, kind: Kind) -> Array:
         """A copy of one array, in the dtype of `kind`."""
@@ -49,13 +46,13 @@ class Engine(Protocol):
         """Copies of arrays of any shapes."""
 
 
-__all__ = ["ENGINES", "Engine", "engine_for", "get_num_threads", "host_pool", "join_list", "set_num_threads"]
+__all__ = ["ENGINES", "Engine", "engine_for", "get_num_threads", "host_pool", "list_joins", "set_num_threads"]
 
 #: The module of the engine for each array library that has one.  It is imported when it is needed.
 ENGINES = {"numpy": "seqarray.copying.host", "cupy": "seqarray.copying.cuda"}
 
-#: The engines that are in use, by the type of their arrays.
-_engine_by_type: dict[type, Any] = {}
+#: `join_list` of the engines that are in use, by the type of their arrays.
+list_joins: dict[type, Callable[[Sequence[Any], int, int], Array | None]] = {}
 
 
 def engine_for(kind: Kind, operator: str) -> Engine:
@@ -72,16 +69,6 @@ def _engine_of(library: str) -> Engine:
     engine: Any = standard
     if library in ENGINES:
         engine = importlib.import_module(ENGINES[library])
-        _engine_by_type[engine.ARRAY_TYPE] = engine
+        list_joins[engine.ARRAY_TYPE] = engine.join_list
     chosen: Engine = engine
     return chosen
-
-
-def join_list(arrays: Sequence[Any], axis: int, stack: int) -> Array | None:
-    """Join a list of arrays without a look at more than is needed; None leaves it to the general case."""
-    if (type(arrays) is list or type(arrays) is tuple) and arrays:
-        engine = _engine_by_type.get(type(arrays[0]))
-        if engine is not None:
-            joined: Array | None = engine.join_list(arrays, axis, stack)
-            return joined
-    return None

@@ -87,12 +87,12 @@ def _empty(shape: Shape, dtype: Any) -> CuPyArray:
 def learn(blocks: Blocks, kind: Kind) -> Facts:
     """Joins of any size are prepared once for each axis."""
     del blocks, kind
-    facts = Facts(suffice=True)
+    facts = Facts(_join_prepared)
     facts.prepared = {}
     return facts
 
 
-def join_known(blocks: Blocks, axis: int, stack: int, facts: Facts) -> CuPyArray:
+def _join_prepared(blocks: Blocks, axis: int, stack: int, facts: Facts) -> CuPyArray:
     """As `join`, from what was prepared before."""
     join: _Join | None = facts.prepared.get((axis, stack))
     if join is not None:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from seqarray.arguments import Shape
+
+Join = Callable[[Any, int, int, "Facts"], Any]
 
 
 class Facts:
@@ -12,8 +15,9 @@ class Facts:
 
     Attributes
     ----------
-    suffice : bool
-        The engine's `join_known` can join them.
+    join : callable or None
+        The quickest way to join them, from (blocks, axis, stack, facts), the axis as it was given.  ValueError, or None
+        instead of it, leaves them to the engine's `join`.
     common_shape : tuple of int or None
         Their shape, if they have one.
     nbytes : int
@@ -26,15 +30,13 @@ class Facts:
         What an engine has prepared for joining them, by axis and way.
     """
 
-    __slots__ = ("common_shape", "dtype", "nbytes", "prepared", "result_shape", "streams", "suffice")
+    __slots__ = ("common_shape", "dtype", "join", "nbytes", "prepared", "result_shape", "streams")
 
-    def __init__(
-        self, *, suffice: bool, common_shape: Shape | None = None, nbytes: int = 0, streams: bool = False
-    ) -> None:
-        self.suffice = suffice
+    def __init__(self, join: Join | None = None, *, common_shape: Shape | None = None, nbytes: int = 0) -> None:
+        self.join = join
         self.common_shape = common_shape
         self.nbytes = nbytes
-        self.streams = streams
+        self.streams = False
         self.result_shape: Any = None
         self.dtype: Any = None
         self.prepared: Any = None

@@ -51,29 +51,28 @@ _concatenate: Callable[..., NumPyArray] = np.concatenate
 def learn(blocks: Blocks, kind: Kind) -> Facts:
     """What joining needs to know about the elements of a sequence, found out once."""
     if not (kind.exact and kind.array_type is np.ndarray) or any(type(block) is not tuple for block in blocks):
-        return Facts(suffice=False)
+        return Facts()
     arrays = to_arrays(blocks)
     nbytes = _bytes_of(arrays)
-    first = arrays[0].shape
-    facts = Facts(
-        suffice=True,
-        common_shape=first if [array.shape for array in arrays].count(first) == len(arrays) else None,
-        nbytes=nbytes,
-        streams=False,
-    )
     if _is_large(nbytes, len(arrays)):
+        facts = Facts(_join_prepared)
         facts.prepared = {}
-    return facts
+        return facts
+    first = arrays[0].shape
+    common_shape = first if [array.shape for array in arrays].count(first) == len(arrays) else None
+    return Facts(_join_small, common_shape=common_shape, nbytes=nbytes)
 
 
-def join_known(blocks: Blocks, axis: int, stack: int, facts: Facts) -> NumPyArray:
-    """Join arrays about which the facts are known; ValueError where anything about them or the axis is wrong."""
-    if facts.prepared is not None:
-        threads = hostthreads.usable_threads()
-        join: _LargeJoin | None = facts.prepared.get((axis, stack, threads))
-        if join is None:
-            join = facts.prepared[axis, stack, threads] = _large_join(to_arrays(blocks), axis, stack, threads)
-        return join.into_new_memory()
+def _join_prepared(blocks: Blocks, axis: int, stack: int, facts: Facts) -> NumPyArray:
+    threads = hostthreads.usable_threads()
+    join: _LargeJoin | None = facts.prepared.get((axis, stack, threads))
+    if join is None:
+        join = facts.prepared[axis, stack, threads] = _large_join(to_arrays(blocks), axis, stack, threads)
+    return join.into_new_memory()
+
+
+def _join_small(blocks: Blocks, axis: int, stack: int, facts: Facts) -> NumPyArray:
+    """Join by one call of NumPy; ValueError where anything about the arrays or the axis is wrong."""
     arrays: Any = blocks[0] if len(blocks) == 1 else to_arrays(blocks)
     shape = facts.common_shape
     if stack:

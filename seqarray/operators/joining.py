@@ -9,7 +9,7 @@ import numpy as np
 from seqarray import blocks as _blocks
 from seqarray.arguments import Shape, axis_in_range, check_joinable, copy_flag, flag
 from seqarray.blocks import Block, Run
-from seqarray.copying import engine_for, join_list
+from seqarray.copying import engine_for, list_joins
 from seqarray.elementtypes import Kind
 from seqarray.namespaces import Array, device_of, namespace_of, same_device
 from seqarray.sequence import ArraySequence, as_sequence
@@ -72,8 +72,11 @@ def concat_from_sequence(
         try:
             if type(sequence) is ArraySequence:
                 joined = _joined_known(sequence, axis, new_axis)
+            elif type(sequence) is list or type(sequence) is tuple:
+                join = list_joins.get(type(sequence[0]))
+                joined = None if join is None else join(sequence, axis, new_axis)
             else:
-                joined = join_list(sequence, axis, new_axis)
+                joined = None
         except (TypeError, ValueError, IndexError, OverflowError):
             joined = None
         if joined is not None:
@@ -125,9 +128,8 @@ def _joined_known(sequence: ArraySequence[Any], axis: int, new_axis: int) -> Arr
             return None
         engine = engine_for(sequence._kind, "concat_from_sequence")
         facts = sequence._facts = engine.learn(blocks, sequence._kind)
-    if not facts.suffice:
-        return None
-    return sequence._kind.engine.join_known(blocks, axis, new_axis, facts)
+    join = facts.join
+    return None if join is None else join(blocks, axis, new_axis, facts)
 
 
 def _as_view(block: Block, axis: Any, stack: bool) -> tuple[Array, Array | None]:
