@@ -313,7 +313,7 @@ def shares(count_calls) -> Callable[[], list[int]]:
     calls = count_calls(hostthreads, "share")
 
     def shares() -> list[int]:
-        counts = [len(jobs) for (jobs,) in calls]
+        counts = [len(jobs) for jobs, *_ in calls]
         calls.clear()
         return counts
 

@@ -236,7 +236,7 @@ def _joined_at_once(arrays: Sequence[NumPyArray], axis: int, kind: Kind) -> NumP
 class _LargeJoin:
     """A join that lacks nothing but the memory of its result.  ValueError: shapes differ."""
 
-    __slots__ = ("dtype", "result_shape", "shape", "shares")
+    __slots__ = ("copies", "dtype", "result_shape", "shape")
 
     def __init__(
         self,
@@ -260,7 +260,7 @@ class _LargeJoin:
         self.result_shape = result_shape
         nbytes = prod(self.shape) * dtype.itemsize
         threads = _threads_for(nbytes, count, dtype, threads)
-        self.shares = _shares(arrays, sizes, axis, self.shape, nbytes, threads)
+        self.copies = [share.copy_into for share in _shares(arrays, sizes, axis, self.shape, nbytes, threads)]
 
     def into_new_memory(self) -> NumPyArray:
         target = hostpool.empty(self.shape, self.dtype)
@@ -269,7 +269,7 @@ class _LargeJoin:
 
     def into(self, target: NumPyArray) -> None:
         """Join into an array of the shape in which they are joined."""
-        hostthreads.share([partial(share.copy_into, target) for share in self.shares])
+        hostthreads.share(self.copies, target)
 
 
 class _Share:

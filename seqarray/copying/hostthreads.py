@@ -16,10 +16,11 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from queue import SimpleQueue
+from typing import Any
 
 import numpy as np
 
-Job = Callable[[], object]
+Job = Callable[..., object]
 
 _new_lock = threading.Lock
 
@@ -29,31 +30,16 @@ MOST_THREADS = 4
 ALLOWED_THREADS = 256
 
 
-class _Sent:
-    """A job on its way.  Whoever acquires `claim` runs it, the worker or the caller who would have to wait."""
-
-    __slots__ = ("claim", "done", "error", "job")
-
-    def __init__(self, job: Job) -> None:
-        self.job: Job | None = job
-        self.claim = _new_lock()
-        self.done = _new_lock()
-        self.done.acquire()
-        self.error: BaseException | None = None
-
-    def run(self) -> None:
-        assert self.job is not None
-        self.error = _error_of(self.job)
-        self.job = None
+#: A job on its way, and where what it raises is put.  Whoever acquires the first lock runs it, the worker or the caller
+#: who would have to wait; the second is released when the worker has done with it.
+_Sent = tuple[threading.Lock, threading.Lock, Job, tuple[Any, ...], list[BaseException]]
 
 
-def _error_of(job: Job) -> BaseException | None:
-    """What a job raises."""
+def _run(job: Job, arguments: tuple[Any, ...], errors: list[BaseException]) -> None:
     try:
-        job()
+        job(*arguments)
     except BaseException as error:
-        return error
-    return None
+        errors.append(error)
 
 
 class _Worker:
@@ -67,18 +53,21 @@ class _Worker:
 
     def _work(self) -> None:
         while True:
-            sent = self.inbox.get()
-            if sent.claim.acquire(False):
-                sent.run()
-                sent.done.release()
-            del sent
+            claim, done, job, arguments, errors = self.inbox.get()
+            if claim.acquire(False):
+                _run(job, arguments, errors)
+            del claim, job, arguments, errors
+            done.release()
+            del done
 
-    def send(self, job: Job, processor: int) -> _Sent:
+    def send(self, job: Job, arguments: tuple[Any, ...], errors: list[BaseException], processor: int) -> _Sent:
         if processor != self.avoided and processor >= 0:
             self.avoided = processor
             with suppress(OSError):
                 os.sched_setaffinity(self.thread.native_id or 0, _allowed_processors() - {processor})
-        sent = _Sent(job)
+        claim, done = _new_lock(), _new_lock()
+        done.acquire()
+        sent = claim, done, job, arguments, errors
         self.inbox.put(sent)
         return sent
 
@@ -189,35 +178,40 @@ def usable_threads() -> int:
     return 1 if pooled else _num_threads
 
 
-def share(jobs: Sequence[Job]) -> None:
-    """Run jobs at the same time: the first one here, each other one in a thread of its own.
+def share(jobs: Sequence[Job], *arguments: Any) -> None:
+    """Call jobs with the arguments at the same time: the first one here, each other one in a thread of its own.
 
     An exception in any of them is raised here, after all have ended.  Copies have thrown Python out of the processor's
     caches when this runs, so every step counts.
     """
-    workers = _workers_for(len(jobs) - 1)
-    processor = _current_processor()
-    sent = [worker.send(job, processor) for worker, job in zip(workers, jobs[1:], strict=False)]
-    errors = [_error_of(job) for job in (jobs[0], *jobs[1 + len(sent) :])]
-    for one in sent:
-        if one.claim.acquire(False):
-            one.run()
+    errors: list[BaseException] = []
+    sent = []
+    count = len(jobs) - 1
+    if count:
+        workers = _workers if len(_workers) >= count else _more_workers(count)
+        processor = _current_processor()
+        for worker, job in zip(workers, jobs[1:], strict=False):
+            sent.append(worker.send(job, arguments, errors, processor))
+    _run(jobs[0], arguments, errors)
+    for job in jobs[1 + len(sent) :]:
+        _run(job, arguments, errors)
+    for claim, done, job, *_ in sent:
+        if claim.acquire(False):
+            _run(job, arguments, errors)
         else:
-            one.done.acquire()
-        errors.append(one.error)
-    for error in errors:
-        if error is not None:
-            raise error
+            done.acquire()
+    if errors:
+        raise errors[0]
 
 
-def _workers_for(count: int) -> list[_Worker]:
+def _more_workers(count: int) -> list[_Worker]:
     """Workers, as many as wanted or as the system gives."""
     # A thread that is started while the interpreter goes down never runs, and its starter would wait for it.
-    if len(_workers) < count and not sys.is_finalizing():
+    if not sys.is_finalizing():
         with _starting, suppress(RuntimeError):  # no thread can be started while the interpreter shuts down
             while len(_workers) < count:
                 _workers.append(_Worker())
-    return _workers[:count]
+    return _workers
 
 
 def _after_fork() -> None:

@@ -10,6 +10,7 @@ from seqarray import blocks as _blocks
 from seqarray.arguments import Shape, axis_in_range, check_joinable, copy_flag, flag
 from seqarray.blocks import Block, Run
 from seqarray.copying import engine_for, list_joins
+from seqarray.copying.facts import Facts
 from seqarray.elementtypes import Kind
 from seqarray.namespaces import Array, device_of, namespace_of, same_device
 from seqarray.sequence import ArraySequence, as_sequence
@@ -71,7 +72,10 @@ def concat_from_sequence(
         # What is wrong with the arguments shows here, and is explained below.
         try:
             if type(sequence) is ArraySequence:
-                joined = _joined_known(sequence, axis, new_axis)
+                facts = sequence._facts
+                if facts is None:
+                    facts = _learned(sequence)
+                joined = None if facts.join is None else facts.join(sequence._blocks, axis, new_axis, facts)
             elif type(sequence) is list or type(sequence) is tuple:
                 join = list_joins.get(type(sequence[0]))
                 joined = None if join is None else join(sequence, axis, new_axis)
@@ -120,16 +124,13 @@ def concat_from_sequence(
         raise ValueError(f"concat_from_sequence: {error}") from error
 
 
-def _joined_known(sequence: ArraySequence[Any], axis: int, new_axis: int) -> Array | None:
-    """The elements joined in the quickest way, if what is known about them is enough for it."""
-    facts, blocks = sequence._facts, sequence._blocks
-    if facts is None:
-        if not blocks:
-            return None
-        engine = engine_for(sequence._kind, "concat_from_sequence")
-        facts = sequence._facts = engine.learn(blocks, sequence._kind)
-    join = facts.join
-    return None if join is None else join(blocks, axis, new_axis, facts)
+def _learned(sequence: ArraySequence[Any]) -> Facts:
+    """The facts about the elements of a sequence, which it keeps; ValueError if there are none."""
+    if not sequence._blocks:
+        raise ValueError("left to the general case")
+    facts = engine_for(sequence._kind, "concat_from_sequence").learn(sequence._blocks, sequence._kind)
+    sequence._facts = facts
+    return facts
 
 
 def _as_view(block: Block, axis: Any, stack: bool) -> tuple[Array, Array | None]:
