@@ -116,7 +116,7 @@ def large(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., None]]:
     """Makes all work large: it is shared among so many threads, in recycled memory."""
     monkeypatch.setattr(hostpool, "host_pool", hostpool.HostPool(1 << 30))
     monkeypatch.setattr(hostpool, "POOL_FROM", 1)
-    for name in ("THREADS_FROM", "PIECE_FROM"):
+    for name in ("THREADS_FROM", "PIECE_FROM", "ITEMS_FROM"):
         monkeypatch.setattr(host, name, 1)
     before = sa.get_num_threads()
 

@@ -28,7 +28,7 @@ ARRAY_TYPE = np.ndarray
 checks_shapes = True
 
 #: From this size on two threads are no slower than one, even for a single call out of the blue ...
-THREADS_FROM = 6 << 20
+THREADS_FROM = 5 << 20
 #: ... if the pieces are not small: NumPy gives the GIL away for each, and takes it back.
 PIECE_FROM = 64 << 10
 #: What the caller copies before another thread has woken up.
@@ -37,6 +37,8 @@ HEAD_START = 512 << 10
 WIDE_ROW = 1 << 10
 #: Equal chunks are copied in blocks of rows of this size, which stay in the second-level cache.
 BLOCK = 512 << 10
+#: From this size on, short rows are copied as single items, if they are no longer than this.
+ITEMS_FROM, ITEMS_UP_TO = 64 << 10, 256
 #: From this many pieces on, of this size at most, a byte stream joins them faster than NumPy.
 STREAM_FROM, STREAM_PIECE = 16, 2 << 10
 
@@ -391,12 +393,20 @@ def _copy_chunks(targets: Run, sources: Run, first: int, last: int) -> None:
 
 def _copy_rows(target: NumPyArray, source: NumPyArray, rows: int, threads: int) -> None:
     """Copy between arrays of shape (chunks, rows, width), whose rows lie apart in one of them."""
+    nbytes = target.shape[2] * target.itemsize
+    if target.nbytes >= ITEMS_FROM and target.itemsize < nbytes <= ITEMS_UP_TO and source.dtype == target.dtype:
+        target, source = _with_rows_as_items(target, nbytes), _with_rows_as_items(source, nbytes)
     if target.nbytes < 4 * BLOCK:
         np.copyto(target, source)
         return
     bounds = plan.shares(rows, target.nbytes, threads, HEAD_START)
     step = max(1, BLOCK * rows // target.nbytes)
     hostthreads.share([partial(_copy_blocks, target, source, lo, hi, step) for lo, hi in pairwise(bounds)])
+
+
+def _with_rows_as_items(array: NumPyArray, nbytes: int) -> NumPyArray:
+    """The same bytes with one item in a row: NumPy copies items in a loop, for rows it prepares one each time."""
+    return array if array.dtype.hasobject else array.view(f"V{nbytes}")[:, :, 0]
 
 
 def _copy_blocks(target: NumPyArray, source: NumPyArray, first: int, last: int, step: int) -> None:
