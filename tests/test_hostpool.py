@@ -638,6 +638,15 @@ def test_a_negative_limit_is_refused(pool, size):
     assert pool.total_bytes() == 2 * MIB
 
 
+@pytest.mark.parametrize("size", [1.5, 1e9, "1", None, True, np.asarray(1.0)], ids=repr)
+def test_a_limit_is_an_integer(pool, size):
+    with pytest.raises(TypeError, match=r"^host_pool.set_limit: size is .*; expected an integer$"):
+        pool.set_limit(size)
+    pool.set_limit(np.int64(MIB))
+    make_and_drop(pool, 1)
+    assert pool.total_bytes() == MIB
+
+
 def test_the_pool_of_the_package_is_the_one_that_results_come_from():
     assert sa.host_pool is hostpool.host_pool
     for name in ("used_bytes", "total_bytes", "free_all_blocks", "set_limit"):

@@ -105,9 +105,11 @@ class HostPool:
 
         Raises
         ------
-        ValueError
-            If it is negative.
+        TypeError, ValueError
+            If it is not an integer, or negative.
         """
+        if not isinstance(size, (int, np.integer)) or isinstance(size, bool):
+            raise TypeError(f"host_pool.set_limit: size is {size!r}; expected an integer")
         if size < 0:
             raise ValueError(f"host_pool.set_limit: size is {size}; it must not be negative")
         self._limit = int(size)
