@@ -363,6 +363,42 @@ def test_how_many_threads_share_is_asked_anew_each_time(large, monkeypatch, shar
     assert shares() == [1]
 
 
+def reshaped(arrays: list[Array]) -> None:
+    for array in arrays:
+        array.shape = array.shape[::-1]
+
+
+def resized(arrays: list[Array]) -> None:
+    arrays[1].resize((4_000, 6), refcheck=False)
+    arrays[1][:] = 7
+
+
+@pytest.mark.filterwarnings("ignore:Setting the (shape|dtype):DeprecationWarning")
+@pytest.mark.parametrize("change", [reshaped, resized])
+@pytest.mark.parametrize("threads", [1, 2])
+def test_elements_that_have_been_changed_in_place_are_joined_as_they_are_now(large, threads, change):
+    large(threads)
+    arrays = [filled((4, 6), np.dtype(np.float32), start).copy() for start in range(3)]
+    sequence = sa.ArraySequence(arrays)
+    sa.concat_from_sequence(sequence, axis=0)
+    change(arrays)
+    assert_same(sa.concat_from_sequence(sequence, axis=0), np.concatenate(arrays))
+
+
+def test_an_element_that_no_longer_fits_is_named(large):
+    arrays = [filled((4, 6), np.dtype(np.float32), start).copy() for start in range(3)]
+    sequence = sa.ArraySequence(arrays)
+    sa.concat_from_sequence(sequence, axis=0)
+    arrays[2].resize((6, 4), refcheck=False)
+    with pytest.raises(ValueError, match=r"^concat_from_sequence: element 2 has shape \(6, 4\)"):
+        sa.concat_from_sequence(sequence, axis=0)
+
+
+def test_out_may_be_empty():
+    arrays, out = [np.empty((0, 3))] * 2, np.empty((0, 3))
+    assert sa.concat_from_sequence(arrays, axis=0, out=out) is out
+
+
 def test_many_small_pieces_are_not_shared_among_threads(large, monkeypatch, shares):
     monkeypatch.setattr(host, "PIECE_FROM", 100)
     arrays = [filled((2, 4), np.dtype(np.float32), start) for start in range(30)]

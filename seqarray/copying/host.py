@@ -67,9 +67,10 @@ def learn(blocks: Blocks, kind: Kind) -> Facts:
 
 def _join_prepared(blocks: Blocks, axis: int, stack: int, facts: Facts) -> NumPyArray:
     threads = hostthreads.usable_threads()
+    arrays = to_arrays(blocks)
     join: _LargeJoin | None = facts.prepared.get((axis, stack, threads))
-    if join is None:
-        join = facts.prepared[axis, stack, threads] = _large_join(to_arrays(blocks), axis, stack, threads)
+    if join is None or not join.fits(arrays):
+        join = facts.prepared[axis, stack, threads] = _large_join(arrays, axis, stack, threads)
     return join.into_new_memory()
 
 
@@ -103,6 +104,8 @@ def _large_join(arrays: Sequence[NumPyArray], axis: int, stack: int, threads: in
         raise ValueError("left to the general case")
     axis %= rank
     dtype, result_shape = arrays[0].dtype, None
+    if [array.dtype for array in arrays].count(dtype) != len(arrays) or (stack and axis == rank - 1):
+        raise ValueError("left to the general case")
     if stack:
         arrays, result_shape = _unstacked(arrays, axis)
     return _LargeJoin(arrays, axis, dtype, result_shape, threads)
@@ -238,7 +241,7 @@ def _joined_at_once(arrays: Sequence[NumPyArray], axis: int, kind: Kind) -> NumP
 class _LargeJoin:
     """A join that lacks nothing but the memory of its result.  ValueError: shapes differ."""
 
-    __slots__ = ("copies", "dtype", "result_shape", "shape")
+    __slots__ = ("copies", "dtype", "result_shape", "shape", "shapes")
 
     def __init__(
         self,
@@ -257,12 +260,18 @@ class _LargeJoin:
             raise ValueError("shapes differ")
         else:
             sizes = [shape[axis] for shape in shapes]
+        self.shapes = shapes
         self.dtype = dtype
         self.shape = (*before, sum(sizes), *after)
         self.result_shape = result_shape
         nbytes = prod(self.shape) * dtype.itemsize
         threads = _threads_for(nbytes, count, dtype, threads)
         self.copies = [share.copy_into for share in _shares(arrays, sizes, axis, self.shape, nbytes, threads)]
+
+    def fits(self, arrays: Sequence[NumPyArray]) -> bool:
+        """Whether these arrays, from which it was made, have kept their shapes and dtype: both can be changed."""
+        same_dtype = [array.dtype for array in arrays].count(self.dtype) == len(arrays)
+        return same_dtype and [array.shape for array in arrays] == self.shapes
 
     def into_new_memory(self) -> NumPyArray:
         target = hostpool.empty(self.shape, self.dtype)
@@ -277,23 +286,19 @@ class _LargeJoin:
 class _Share:
     """What one thread does of a join: the result between two places on one of its axes.
 
-    Its pieces are cut out by the thread that copies them, when it does so for the first time: the other threads are
-    woken before anything else is done.
+    Its pieces are cut out by the thread that copies them: the other threads are woken before anything else is done.  No
+    view is kept, since memory of an array may be moved by a resize.
     """
 
-    __slots__ = ("axis", "cut", "pieces", "where")
+    __slots__ = ("axis", "cut", "where")
 
     def __init__(self, cut: Callable[[], Sequence[NumPyArray]], axis: int, where: tuple[slice, ...]) -> None:
         self.cut = cut
         self.axis = axis
         self.where = where
-        self.pieces: Sequence[NumPyArray] | None = None
 
     def copy_into(self, target: NumPyArray) -> None:
-        pieces = self.pieces
-        if pieces is None:
-            pieces = self.pieces = self.cut()
-        np.concatenate(pieces, self.axis, out=target[self.where], casting="unsafe")
+        np.concatenate(self.cut(), self.axis, out=target[self.where], casting="unsafe")
 
 
 def _shares(

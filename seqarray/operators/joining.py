@@ -170,7 +170,7 @@ def _check_out(out: Any, kind: Kind, shape: Shape) -> None:
     if kind.library == "numpy" and not out.flags.writeable:
         raise ValueError("concat_from_sequence: out is read-only")
     strides = out.stride() if kind.library == "torch" else out.strides
-    if any(stride == 0 and length > 1 for stride, length in zip(strides, out.shape, strict=True)):
+    if 0 not in shape and any(stride == 0 and length > 1 for stride, length in zip(strides, out.shape, strict=True)):
         raise ValueError("concat_from_sequence: out has items that share their memory, as broadcast arrays do")
 
 
