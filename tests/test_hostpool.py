@@ -56,7 +56,7 @@ def address_of(array: np.ndarray[Any, Any]) -> int:
 
 
 def filled(pool: HostPool, value: int, shape: tuple[int, ...] = (4, 6), dtype: Any = FLOAT) -> np.ndarray[Any, Any]:
-    array = pool.empty(shape, np.dtype(dtype))
+    array = pool._empty(shape, np.dtype(dtype))
     array[...] = value
     return array
 
@@ -184,7 +184,7 @@ def test_a_block_is_not_used_again_while_it_is_seen(pool, view):
     del seen
     gc.collect()
     assert pool.used_bytes() == used  # that of `other`
-    assert address_of(pool.empty((4, 6), FLOAT)) == address
+    assert address_of(pool._empty((4, 6), FLOAT)) == address
 
 
 def test_a_block_comes_back_at_once_without_the_collector(pool):
@@ -250,7 +250,7 @@ def test_an_array_that_is_revived_in_a_finalizer_keeps_its_block(pool):
     assert address_of(filled(pool, 9)) != address
     assert (revived[0] == 7).all()
     revived.clear()
-    assert address in (address_of(filled(pool, 9)), address_of(pool.empty((4, 6), FLOAT)))
+    assert address in (address_of(filled(pool, 9)), address_of(pool._empty((4, 6), FLOAT)))
     assert pool.used_bytes() == 0
 
 
@@ -288,7 +288,7 @@ def test_threads_never_share_a_block(pool):
         begin.wait(PATIENCE)
         for turn in range(300):
             value = number * 1000 + turn
-            array = pool.empty((chance.choice([10, 90_000]),), np.dtype(np.int64))
+            array = pool._empty((chance.choice([10, 90_000]),), np.dtype(np.int64))
             array[:10] = value
             kept.append((value, array[:10] if chance.random() < 0.5 else array))
             del array
@@ -356,7 +356,7 @@ def test_copies_are_independent(pool, copied):
 )
 @pytest.mark.parametrize("shape", [(7,), (3, 0, 2), (), (2, 3, 5), (100_000,)], ids=str)
 def test_arrays_of_the_pool_are_ordinary(pool, dtype, shape):
-    array = pool.empty(shape, dtype)
+    array = pool._empty(shape, dtype)
     assert type(array) is np.ndarray
     assert (array.shape, array.dtype) == (shape, dtype)
     assert array.flags.c_contiguous
@@ -411,7 +411,7 @@ def test_large_results_are_made_in_the_pool(small_pool, make):
 def test_large_results_are_right_in_recycled_memory(small_pool, make):
     expected = make(ROWS).copy()
     for _ in range(3):
-        garbage = small_pool.empty((1200,), FLOAT)
+        garbage = small_pool._empty((1200,), FLOAT)
         garbage[...] = np.nan
         address = address_of(garbage)
         del garbage
@@ -498,21 +498,21 @@ def test_used_and_total_bytes_follow_the_results(pool):
 
 @pytest.mark.parametrize("nbytes", [1, ROUNDING - 1, ROUNDING, ROUNDING + 1, 3 * MIB + 5])
 def test_blocks_are_little_larger_than_asked_for(pool, nbytes):
-    array = pool.empty((nbytes,), BYTE)
+    array = pool._empty((nbytes,), BYTE)
     assert 0 <= pool.used_bytes() - nbytes < ROUNDING
     array[...] = 1
 
 
 def test_near_sizes_share_a_block_and_others_do_not(pool):
-    address = address_of(pool.empty((ROUNDING - 5,), BYTE))
-    assert address_of(pool.empty((ROUNDING // 8,), np.dtype(np.int64))) == address
-    larger = pool.empty((ROUNDING + 1,), BYTE)
+    address = address_of(pool._empty((ROUNDING - 5,), BYTE))
+    assert address_of(pool._empty((ROUNDING // 8,), np.dtype(np.int64))) == address
+    larger = pool._empty((ROUNDING + 1,), BYTE)
     assert address_of(larger) != address
     assert pool.total_bytes() == 3 * ROUNDING
 
 
 def test_free_memory_is_given_back(pool):
-    block = weakref.ref(pool.empty((MIB,), BYTE).base)
+    block = weakref.ref(pool._empty((MIB,), BYTE).base)
     assert block() is None
     memory = [weakref.ref(one.memory) for one in pool._idle]
     assert len(memory) == 1
@@ -545,7 +545,7 @@ def limited() -> HostPool:
 
 def make_and_drop(pool: HostPool, *sizes: int) -> None:
     """Have results of these sizes in MiB, all at once, and drop them in turn."""
-    kept = [pool.empty((size * MIB,), BYTE) for size in sizes]
+    kept = [pool._empty((size * MIB,), BYTE) for size in sizes]
     while kept:
         del kept[0]
 
@@ -580,7 +580,7 @@ def test_idle_blocks_never_exceed_the_limit(allocations):
     chance = random.Random(1)
     kept: list[Any] = []
     for _ in range(200):
-        kept.append(pool.empty((chance.randrange(1, 6) * MIB,), BYTE))
+        kept.append(pool._empty((chance.randrange(1, 6) * MIB,), BYTE))
         chance.shuffle(kept)
         del kept[chance.randrange(5) :]
         assert pool.total_bytes() - pool.used_bytes() <= 8 * MIB
@@ -610,7 +610,7 @@ def test_a_limit_of_zero_keeps_nothing(pool):
 
 
 def test_a_lower_limit_holds_at_once(pool):
-    kept = pool.empty((MIB,), BYTE)
+    kept = pool._empty((MIB,), BYTE)
     make_and_drop(pool, 2, 3, 4)
     pool.set_limit(7 * MIB)
     assert pool.total_bytes() - pool.used_bytes() == 7 * MIB
@@ -649,8 +649,8 @@ def test_a_limit_is_an_integer(pool, size):
 
 def test_the_pool_of_the_package_is_the_one_that_results_come_from():
     assert sa.host_pool is hostpool.host_pool
-    for name in ("used_bytes", "total_bytes", "free_all_blocks", "set_limit"):
-        assert callable(getattr(sa.host_pool, name))
+    public = {name for name in dir(sa.host_pool) if not name.startswith("_")}
+    assert public == {"used_bytes", "total_bytes", "free_all_blocks", "set_limit"}
 
 
 # Out of memory.
@@ -694,7 +694,7 @@ def test_without_memory_the_pool_is_emptied_and_it_is_tried_once_more(pool, refu
 def test_without_memory_even_then_the_error_is_raised(pool, refusing):
     refusing.refusals = 2
     with pytest.raises(MemoryError):
-        pool.empty((4 * MIB,), BYTE)
+        pool._empty((4 * MIB,), BYTE)
     assert refusing.idle == [3 * MIB, 0]
     assert pool.total_bytes() == 0
     assert (filled(pool, 7) == 7).all()

@@ -115,7 +115,7 @@ class HostPool:
         self._limit = int(size)
         self._make_room(0)
 
-    def empty(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
+    def _empty(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
         """An uninitialised array in the pool's memory."""
         size = -(-prod(shape) * dtype.itemsize // _ROUNDING) * _ROUNDING
         block = self._idle_block(size)
@@ -172,4 +172,4 @@ def empty(shape: tuple[int, ...], dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
     """An uninitialised array for a result: in the pool's memory if it is large."""
     if prod(shape) * dtype.itemsize < POOL_FROM or dtype.hasobject:
         return np.empty(shape, dtype)
-    return host_pool.empty(shape, dtype)
+    return host_pool._empty(shape, dtype)
