@@ -45,8 +45,6 @@ class Library:
     recycles = False
     #: Its time is spent in memory and not in Python, so that inputs rotate.
     rotates = True
-    #: Its results are there only once they have been waited for.
-    asynchronous = False
     #: Its first call compiles what later ones run.
     compiles = False
     #: Whose threads spin for a while after a call (seen as processor time that is spent while sleeping); "" if none do.
@@ -82,6 +80,11 @@ class Library:
     def finish(self, result: Any) -> None:
         """Wait until a result is there."""
         del result  # on the CPU it is
+
+    @property
+    def asynchronous(self) -> bool:
+        """Whether there is anything to wait for."""
+        return type(self).finish is not Library.finish
 
     def host(self, result: Any) -> Any:
         """A result as a host array, or a list of them."""
@@ -272,7 +275,6 @@ class TorchCUDA(Torch):
     name, device = "torch (CUDA)", "cuda"
     spins = ""
     recycles = True
-    asynchronous = True
 
     def missing(self) -> str:
         return super().missing() or ("" if self.torch.cuda.is_available() else "no usable GPU")
@@ -296,7 +298,6 @@ class Jax(Library):
     name, module, pip = "jax", "jax", "jax"
     compiles = True
     rotates = False
-    asynchronous = True
     most_pieces = 1_000
 
     def array(self, host: np.ndarray) -> Any:
@@ -329,7 +330,6 @@ class Dask(Library):
 
     name, module, pip = "dask", "dask.array", "'dask[array]'"
     rotates = False
-    asynchronous = True
     most_pieces = 100
     note = "dask: the time to build the graph and to compute it."
 
@@ -364,7 +364,6 @@ class CuPy(Library):
 
     name, module, pip = "cupy", "cupy", "cupy-cuda13x"
     recycles = True
-    asynchronous = True
 
     @property
     def cupy(self) -> Any:
@@ -593,7 +592,6 @@ class SeqArray(Library):
         self.backend = backend
         self.recycles = backend.recycles
         self.spins = backend.spins
-        self.asynchronous = backend.asynchronous
         self.compiles = backend.compiles
 
     def recycles_at(self, nbytes: int) -> bool:
@@ -601,6 +599,10 @@ class SeqArray(Library):
 
     def array(self, host: np.ndarray) -> Any:
         return self.backend.array(host)
+
+    @property
+    def asynchronous(self) -> bool:
+        return self.backend.asynchronous
 
     def finish(self, result: Any) -> None:
         # jax and dask look into lists only, and what they have not computed has not been done.

@@ -68,9 +68,14 @@ class Plan:
         """Rounds of a task, all ways of timing it together."""
         return self.rounds * (1 + len(self.pauses_for(task))) + self.hot_rounds
 
-    def warm_rounds_of(self, task: Task) -> int:
-        """Those that begin with warming up."""
-        return self.rounds * len(self.pauses_for(task)) + self.hot_rounds
+    def untimed_seconds(self, task: Task, spins: Sequence[str], one_calls: Sequence[float]) -> float:
+        """What is spent on waits and on calls that are not timed, by contenders of whom one call takes so long."""
+        warm_rounds = self.rounds * len(self.pauses_for(task)) + self.hot_rounds
+        seconds = sum(map(measure.warm_up_seconds, one_calls)) * warm_rounds
+        if task.case.threads:
+            seconds += len(measure.settling(spins)) * measure.SETTLE_SECONDS * self.rounds_of(task)
+            seconds += sum(one_calls) * self.rounds
+        return seconds
 
 
 QUICK = Plan(
@@ -162,12 +167,9 @@ def run(
 def _needs(task: Task, peers: Sequence[str], plan: Plan) -> tuple[float, float]:
     """Seconds that a task spends on what is not timed, and its share of the rest: turns of contenders and inputs."""
     able = [library for library in libraries_for(task, peers) if library.does(task.case.work)]
-    rounds = plan.rounds_of(task)
     one_call = task.case.amounts[task.size][1] / SLOW
-    untimed = measure.warm_up_seconds(one_call) * len(able) * plan.warm_rounds_of(task)
-    if task.case.threads:
-        untimed += len(measure.settling([library.spins for library in able])) * rounds * measure.SETTLE_SECONDS
-    return untimed, (1 + len(able)) * rounds
+    untimed = plan.untimed_seconds(task, [library.spins for library in able], [one_call] * len(able))
+    return untimed, (1 + len(able)) * plan.rounds_of(task)
 
 
 def _entry(
@@ -314,12 +316,8 @@ class _Task:
             return
         plan, settle = self.plan, self.task.case.threads
         pauses = plan.pauses_for(self.task)
-        settling = len(measure.settling([c.spins for c in contenders])) if settle else 0
-        untimed = settling * measure.SETTLE_SECONDS * plan.rounds_of(self.task)
-        warming = sum(measure.warm_up_seconds(self.one_call[c.name]) for c in contenders)
-        untimed += warming * plan.warm_rounds_of(self.task)
-        if settle:
-            untimed += sum(self.one_call[c.name] for c in contenders) * plan.rounds
+        one_calls = [self.one_call[c.name] for c in contenders]
+        untimed = plan.untimed_seconds(self.task, [c.spins for c in contenders], one_calls)
         left = max(0.0, self.deadline - time.monotonic() - untimed)
         per_round = left * (0.7 if pauses else 0.9) / (plan.rounds + plan.hot_rounds) / len(contenders)
         turn = max(per_round, measure.TURN_SECONDS)

@@ -72,7 +72,7 @@ def integer(value: Any, *, operator: str, name: str, one_element: bool = False) 
 
     An array on a device is read here, once; a lazy or traced one is refused.
     """
-    if _is_integer(value):
+    if is_integer(value):
         return int(value)
     array = _integer_array(value, operator=operator, name=name)
     shape = tuple(array.shape)
@@ -83,7 +83,7 @@ def integer(value: Any, *, operator: str, name: str, one_element: bool = False) 
     return int(array)
 
 
-def _is_integer(value: Any) -> bool:
+def is_integer(value: Any) -> bool:
     """Python counts bool among the integers, and NumPy timedelta64."""
     return isinstance(value, (int, np.integer)) and not isinstance(value, (bool, np.timedelta64))
 
@@ -199,7 +199,7 @@ def _checked_integers(sizes: Sequence[Any], *, operator: str, name: str) -> list
     if set(map(type, sizes)) <= {int}:
         return list(sizes)
     for index, size in enumerate(sizes):
-        if not _is_integer(size):
+        if not is_integer(size):
             raise TypeError(f"{operator}: {name}[{index}] is {_described(size)}; expected an integer")
     return [_operator.index(size) for size in sizes]
 

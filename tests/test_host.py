@@ -373,7 +373,7 @@ def resized(arrays: list[Array]) -> None:
     arrays[1][:] = 7
 
 
-@pytest.mark.filterwarnings("ignore:Setting the (shape|dtype):DeprecationWarning")
+@pytest.mark.filterwarnings("ignore:Setting the shape:DeprecationWarning")
 @pytest.mark.parametrize("change", [reshaped, resized])
 @pytest.mark.parametrize("threads", [1, 2])
 def test_elements_that_have_been_changed_in_place_are_joined_as_they_are_now(large, threads, change):

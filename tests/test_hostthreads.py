@@ -10,6 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import seqarray as sa
@@ -179,7 +180,15 @@ def test_the_number_can_be_set(threads_before):
 
 @pytest.mark.parametrize(
     ("count", "error"),
-    [(0, ValueError), (-1, ValueError), (1.0, TypeError), ("2", TypeError), (None, TypeError), (True, TypeError)],
+    [
+        (0, ValueError),
+        (-1, ValueError),
+        (1.0, TypeError),
+        ("2", TypeError),
+        (None, TypeError),
+        (True, TypeError),
+        (np.timedelta64(1), TypeError),
+    ],
     ids=repr,
 )
 def test_a_number_that_is_none_is_refused(threads_before, count, error):

@@ -101,7 +101,9 @@ def _join_prepared(blocks: Blocks, axis: int, stack: int, facts: Facts) -> CuPyA
     first = next(held_arrays(blocks))
     device = first.data.device_id
     with _on(device):
-        join = _prepare(blocks, _counted(axis, len(first_shape(blocks)) + stack), bool(stack), first.dtype, device)
+        join = _prepare(
+            blocks, plan.counted_axis(axis, len(first_shape(blocks)) + stack), bool(stack), first.dtype, device
+        )
         if not join.held:
             facts.prepared[axis, stack] = join
         return join.into_new_memory()
@@ -123,7 +125,7 @@ def join_list(arrays: Sequence[Any], axis: int, stack: int) -> CuPyArray | None:
         return None
     if [one.device_id for one in memory].count(device) != count:
         return None
-    axis = _counted(axis, arrays[0].ndim + stack)
+    axis = plan.counted_axis(axis, arrays[0].ndim + stack)
     with _on(device):
         return _join_of_arrays(arrays, axis, bool(stack), dtype, device, memory).into_new_memory()
 
@@ -140,7 +142,7 @@ def _join_of_equals(arrays: Sequence[Any], axis: int, stack: bool) -> CuPyArray 
         if memory.device_id != device:
             return None
         addresses.append(memory.ptr)
-    before, after, length = _line(shape, _counted(axis, len(shape) + stack), stack)
+    before, after, length = _line(shape, plan.counted_axis(axis, len(shape) + stack), stack)
     with _on(device):
         result = _empty((*before, length * len(addresses), *after), dtype)
         width = length * prod(after) * dtype.itemsize
@@ -162,13 +164,6 @@ def join(blocks: Blocks, axis: int, kind: Kind, *, stack: bool, out: CuPyArray =
         else:
             join.copy(launcher_for(device), False, out.data.ptr, *join.arguments, matrix_stride=stride)
         return out
-
-
-def _counted(axis: int, places: int) -> int:
-    """The axis counted from the front; ValueError sends the caller to the general case, which explains."""
-    if not -places <= axis < places:
-        raise ValueError("left to the general case")
-    return axis + places if axis < 0 else axis
 
 
 # Elements as rows of a matrix.

@@ -99,12 +99,11 @@ def _join_small(blocks: Blocks, axis: int, stack: int, facts: Facts) -> NumPyArr
 
 
 def _large_join(arrays: Sequence[NumPyArray], axis: int, stack: int, threads: int) -> _LargeJoin:
-    rank = arrays[0].ndim + stack
-    if not -rank <= axis < rank:
-        raise ValueError("left to the general case")
-    axis %= rank
+    rank = arrays[0].ndim
+    axis = plan.counted_axis(axis, rank + stack)
     dtype, result_shape = arrays[0].dtype, None
-    if [array.dtype for array in arrays].count(dtype) != len(arrays) or (stack and axis == rank - 1):
+    # A stack along a last axis is joined from views, which cannot be kept.
+    if axis == rank or [array.dtype for array in arrays].count(dtype) != len(arrays):
         raise ValueError("left to the general case")
     if stack:
         arrays, result_shape = _unstacked(arrays, axis)
@@ -266,7 +265,7 @@ class _LargeJoin:
         self.result_shape = result_shape
         nbytes = prod(self.shape) * dtype.itemsize
         threads = _threads_for(nbytes, count, dtype, threads)
-        self.copies = [share.copy_into for share in _shares(arrays, sizes, axis, self.shape, nbytes, threads)]
+        self.copies = _shared_copies(arrays, sizes, axis, self.shape, nbytes, threads)
 
     def fits(self, arrays: Sequence[NumPyArray]) -> bool:
         """Whether these arrays, from which it was made, have kept their shapes and dtype: both can be changed."""
@@ -283,36 +282,29 @@ class _LargeJoin:
         hostthreads.share(self.copies, target)
 
 
-class _Share:
-    """What one thread does of a join: the result between two places on one of its axes.
-
-    Its pieces are cut out by the thread that copies them: the other threads are woken before anything else is done.  No
-    view is kept, since memory of an array may be moved by a resize.
-    """
-
-    __slots__ = ("axis", "cut", "where")
-
-    def __init__(self, cut: Callable[[], Sequence[NumPyArray]], axis: int, where: tuple[slice, ...]) -> None:
-        self.cut = cut
-        self.axis = axis
-        self.where = where
-
-    def copy_into(self, target: NumPyArray) -> None:
-        np.concatenate(self.cut(), self.axis, out=target[self.where], casting="unsafe")
-
-
-def _shares(
+def _shared_copies(
     arrays: Sequence[NumPyArray], sizes: Sequence[int], axis: int, shape: Shape, nbytes: int, threads: int
-) -> list[_Share]:
-    """A join into an array of some shape, cut among threads."""
+) -> list[Callable[[NumPyArray], None]]:
+    """A join into an array of some shape, cut among threads: functions of that array."""
     if threads == 1:
-        return [_Share(lambda: arrays, axis, ())]
+        return [partial(_copy_into, lambda: arrays, axis, ())]
     rows = plan.matrix(shape, axis).rows
     across = 0 if axis and shape[0] >= 64 and nbytes >= WIDE_ROW * rows * len(arrays) else axis
     cut = partial(_rows, arrays) if across != axis else partial(_columns, arrays, sizes, axis)
     bounds = plan.shares(shape[across], nbytes, threads, HEAD_START)
     before = (slice(None),) * across
-    return [_Share(partial(cut, lo, hi), axis, (*before, slice(lo, hi))) for lo, hi in pairwise(bounds)]
+    return [partial(_copy_into, partial(cut, lo, hi), axis, (*before, slice(lo, hi))) for lo, hi in pairwise(bounds)]
+
+
+def _copy_into(
+    cut: Callable[[], Sequence[NumPyArray]], axis: int, where: tuple[slice, ...], target: NumPyArray
+) -> None:
+    """Join the pieces that `cut` gives into a part of the result.
+
+    They are cut out here, by the thread that copies them: the other threads are woken before anything else is done.  No
+    view is kept, since the memory of an array may be moved by a resize.
+    """
+    np.concatenate(cut(), axis, out=target[where], casting="unsafe")
 
 
 def _rows(arrays: Sequence[NumPyArray], start: int, stop: int) -> list[NumPyArray]:

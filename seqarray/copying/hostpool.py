@@ -15,6 +15,8 @@ from typing import Any
 
 import numpy as np
 
+from seqarray.arguments import is_integer
+
 #: Results below this size stay with the C library, which recycles them itself.
 POOL_FROM = 32 << 20
 
@@ -108,7 +110,7 @@ class HostPool:
         TypeError, ValueError
             If it is not an integer, or negative.
         """
-        if not isinstance(size, (int, np.integer)) or isinstance(size, bool):
+        if not is_integer(size):
             raise TypeError(f"host_pool.set_limit: size is {size!r}; expected an integer")
         if size < 0:
             raise ValueError(f"host_pool.set_limit: size is {size}; it must not be negative")

@@ -18,7 +18,7 @@ from pathlib import Path
 from queue import SimpleQueue
 from typing import Any
 
-import numpy as np
+from seqarray.arguments import is_integer
 
 Job = Callable[..., object]
 
@@ -138,7 +138,7 @@ def set_num_threads(n: int) -> None:
     >>> sa.set_num_threads(before)
     """
     global _num_threads  # noqa: PLW0603
-    if not isinstance(n, (int, np.integer)) or isinstance(n, bool):
+    if not is_integer(n):
         raise TypeError(f"set_num_threads: n is {n!r}; expected an integer")
     if not 1 <= n <= ALLOWED_THREADS:
         raise ValueError(f"set_num_threads: n is {n}; it must lie in [1, {ALLOWED_THREADS}]")

@@ -46,6 +46,13 @@ def matrix(shape: Shape, axis: int) -> Matrix:
     return Matrix(prod(shape[:axis]), shape[axis], prod(shape[axis + 1 :]))
 
 
+def counted_axis(axis: int, places: int) -> int:
+    """An axis counted from the front; ValueError sends the caller to the general case, which explains."""
+    if not -places <= axis < places:
+        raise ValueError("left to the general case")
+    return axis + places if axis < 0 else axis
+
+
 def shares(length: int, nbytes: int, count: int, head_start: int) -> list[int]:
     """Bounds that cut an axis among `count` threads.
 
