@@ -13,11 +13,11 @@ import numpy as np
 import pytest
 
 import seqarray as sa
-from seqarray.elementtypes import can_hold
-from seqarray.namespaces import entering, resolve_namespace
+from seqarray._dtypes import can_hold
+from seqarray._libraries import entering, resolve_namespace
 
 # Doctests are collected by importing, and this module needs CuPy.
-collect_ignore = [] if importlib.util.find_spec("cupy") else ["seqarray/copying/cuda.py"]
+collect_ignore = [] if importlib.util.find_spec("cupy") else ["seqarray/_engines/cupy.py"]
 
 #: Name of the backend to the module it needs.
 BACKENDS = {
@@ -62,12 +62,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--strict-skips", action="store_true", help="fail on a missing backend, and on every skip that is not explained"
     )
     parser.addoption(
-        "--standard-only", action="store_true", help="test without the engines: copying/standard.py does all the work"
+        "--standard-only", action="store_true", help="test without the engines: _engines/standard.py does all the work"
     )
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    config.addinivalue_line("markers", "engine: tests what an engine adds to copying/standard.py")
+    config.addinivalue_line("markers", "engine: tests what an engine adds to _engines/standard.py")
     config.addinivalue_line(
         "markers", "cupy_host: needs CuPy on the host, which counts what it does; not run otherwise"
     )
@@ -80,7 +80,7 @@ def pytest_configure(config: pytest.Config) -> None:
         if toolchain.missing() is None:
             entry_points.start()
     if config.getoption("--standard-only"):
-        from seqarray import copying
+        from seqarray import _engines as copying
 
         copying.ENGINES.clear()
 

@@ -19,7 +19,7 @@ import numpy as np
 
 import seqarray as sa
 from benchmarks import machine, models
-from seqarray.copying import hostpool
+from seqarray._engines import pool as hostpool
 
 Work = Callable[[], Any]
 Kind = Callable[..., Work | None]

@@ -3,8 +3,8 @@
 from typing import Any as _Any
 
 from seqarray import opset, testing
-from seqarray.copying import get_num_threads, host_pool, set_num_threads
-from seqarray.operators import (
+from seqarray._engines import get_num_threads, host_pool, set_num_threads
+from seqarray._operators import (
     concat_from_sequence,
     sequence_at,
     sequence_construct,
@@ -16,8 +16,8 @@ from seqarray.operators import (
     split,
     split_to_sequence,
 )
-from seqarray.pytrees import register_pytrees
-from seqarray.sequence import ArraySequence
+from seqarray._pytrees import register_pytrees
+from seqarray._sequence import ArraySequence
 
 __version__ = "0.1.0"
 

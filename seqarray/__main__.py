@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from seqarray import __version__
-from seqarray.elementtypes import can_hold
-from seqarray.namespaces import namespace_of, resolve_namespace
+from seqarray._dtypes import can_hold
+from seqarray._libraries import namespace_of, resolve_namespace
 
 _LIBRARIES = ("numpy", "cupy", "torch", "jax", "dask", "array_api_strict")
 _COLUMNS = ("string", "bfloat16", "float8_e4m3fn", "int64")
@@ -51,7 +51,7 @@ def main(arguments: Sequence[str] = ()) -> int:
 
 def _run_model(arguments: Sequence[str]) -> int:
     try:
-        command: Any = importlib.import_module("seqarray.onnx.command")
+        command: Any = importlib.import_module("seqarray.onnx._cli")
     except ImportError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from seqarray.arguments import check_readable, host_values, integer, length_along
-from seqarray.elementtypes import ELEMENT_TYPE_BY_CODE, as_array, element_type_of, onnx_name
-from seqarray.namespaces import library_of, namespace_of
-from seqarray.operators import (
+from seqarray._arguments import check_readable, host_values, integer, length_along
+from seqarray._dtypes import ELEMENT_TYPE_BY_CODE, as_array, element_type_of, onnx_name
+from seqarray._libraries import library_of, namespace_of
+from seqarray._operators import (
     concat_from_sequence,
     sequence_at,
     sequence_construct,
@@ -19,7 +19,7 @@ from seqarray.operators import (
     split,
     split_to_sequence,
 )
-from seqarray.sequence import ArraySequence, as_sequence
+from seqarray._sequence import ArraySequence, as_sequence
 
 #: The newest opset whose operators are known; none of this family has changed since its newest version here.
 NEWEST_OPSET = 28

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from seqarray.elementtypes import ONNX_TYPES, as_array, element_type_of, native
-from seqarray.namespaces import Array, device_of, library_of, namespace_of, same_device
-from seqarray.sequence import ArraySequence, as_sequence
+from seqarray._dtypes import ONNX_TYPES, as_array, element_type_of, native
+from seqarray._libraries import Array, device_of, library_of, namespace_of, same_device
+from seqarray._sequence import ArraySequence, as_sequence
 
 __all__ = ["assert_arrays_equal", "assert_sequences_equal", "to_numpy"]
 

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import seqarray as sa
-from seqarray.copying.cudalaunch import EQUAL, UNIFORM, Cuda, Launcher, Variant
+from seqarray._engines.launcher import EQUAL, UNIFORM, Cuda, Launcher, Variant
 
 Generator = np.random.Generator
 HostArray = np.ndarray[Any, Any]

@@ -12,8 +12,8 @@ import pytest
 
 import seqarray as sa
 import seqarray.onnx
-from seqarray.elementtypes import ELEMENT_TYPE_BY_CODE
-from seqarray.namespaces import same_device
+from seqarray._dtypes import ELEMENT_TYPE_BY_CODE
+from seqarray._libraries import same_device
 
 #: The largest relative difference between neighbouring values of bfloat16, twice.
 BFLOAT16_TOLERANCE = 2**-6

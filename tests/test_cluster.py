@@ -16,7 +16,7 @@ import pytest
 
 import seqarray as sa
 from benchmarks import cluster
-from seqarray.copying import hostthreads
+from seqarray._engines import threads as hostthreads
 from seqarray.testing import assert_arrays_equal, assert_sequences_equal
 
 dask = pytest.importorskip("dask", reason="dask is not installed")

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import seqarray as sa
-from seqarray.namespaces import same_device
+from seqarray._libraries import same_device
 
 DATA = Path(__file__).parent / "conformance"
 

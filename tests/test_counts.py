@@ -17,7 +17,8 @@ import numpy as np
 import pytest
 
 import seqarray as sa
-from seqarray import blocks, namespaces
+from seqarray import _blocks as blocks
+from seqarray import _libraries as namespaces
 from seqarray.testing import assert_arrays_equal, assert_sequences_equal
 
 MANY = 10_000

@@ -412,7 +412,7 @@ def test_pieces_of_many_blocks(cupy, counting):
 
 
 def test_chunks_are_picked_without_a_view_of_each(cupy, counting, count_calls):
-    from seqarray.blocks import Run
+    from seqarray._blocks import Run
 
     sequence = sa.split_to_sequence(cupy.ones((3, 1_000), "float32"), axis=1, copy=None)
     made = count_calls(Run, "__getitem__")

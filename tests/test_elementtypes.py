@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import seqarray as sa
-from seqarray.elementtypes import (
+from seqarray._dtypes import (
     ELEMENT_TYPE_BY_CODE,
     ONNX_TYPES,
     as_element_type,

@@ -22,7 +22,7 @@ import numpy as np
 import pytest
 
 import seqarray as sa
-from seqarray.copying.cudalaunch import Cuda, Launcher
+from seqarray._engines.launcher import Cuda, Launcher
 from tests import gpu_cases
 from tests.cupy_host import entry_points
 from tests.cupy_host.kernel_rig import all_variants

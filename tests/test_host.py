@@ -13,9 +13,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import seqarray as sa
-from seqarray.blocks import Cut, Run, from_arrays
-from seqarray.copying import host, hostpool, hostthreads, standard
-from seqarray.elementtypes import kind_of, settled
+from seqarray._blocks import Cut, Run, from_arrays
+from seqarray._dtypes import kind_of, settled
+from seqarray._engines import numpy as host
+from seqarray._engines import pool as hostpool
+from seqarray._engines import standard
+from seqarray._engines import threads as hostthreads
 from seqarray.testing import assert_arrays_equal
 
 pytestmark = pytest.mark.engine

@@ -18,8 +18,9 @@ import pytest
 from numpy.lib import stride_tricks
 
 import seqarray as sa
-from seqarray.copying import host, hostpool
-from seqarray.copying.hostpool import HostPool
+from seqarray._engines import numpy as host
+from seqarray._engines import pool as hostpool
+from seqarray._engines.pool import HostPool
 from tests.processes import PATIENCE, output_of, run_python
 
 pytestmark = pytest.mark.engine
@@ -801,7 +802,7 @@ import atexit
 result = make(1)
 atexit.register(lambda: make(2) is result)
 """,
-    "a pool that has lost its module": "result = make(1); del sys.modules['seqarray.copying.hostpool']; del sa",
+    "a pool that has lost its module": "result = make(1); del sys.modules['seqarray._engines.pool']; del sa",
 }
 
 

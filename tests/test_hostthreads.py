@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import seqarray as sa
-from seqarray.copying import hostthreads
+from seqarray._engines import threads as hostthreads
 from tests import processes
 
 #: Seconds after which a test fails instead of waiting for ever.
@@ -542,7 +542,7 @@ def joins():
 def test_a_forked_child_works_and_so_does_its_parent(began):
     script = f"""{LARGE}
 import warnings
-from seqarray.copying import hostthreads
+from seqarray._engines import threads as hostthreads
 warnings.simplefilter("ignore", DeprecationWarning)  # newer versions warn about fork in a process with threads
 if {began}:
     assert joins()
@@ -600,7 +600,7 @@ ENDINGS = {
     "with idle workers": "joins()",
     "without workers": "",
     "in the middle of a call": """
-from seqarray.copying import hostthreads
+from seqarray._engines import threads as hostthreads
 begun = threading.Event()
 def job():
     begun.set()

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from seqarray.copying.cudalaunch import EQUAL, RAGGED, UNIFORM, Launcher, kernel_source, launcher_for
+from seqarray._engines.launcher import EQUAL, RAGGED, UNIFORM, Launcher, kernel_source, launcher_for
 from tests.cupy_host.kernel_rig import (
     AccessError,
     Arena,

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import seqarray as sa
-from seqarray.namespaces import device_of, entering, namespace_of
+from seqarray._libraries import device_of, entering, namespace_of
 from seqarray.testing import assert_arrays_equal, assert_sequences_equal, to_numpy
 
 VALUES = np.arange(12, dtype=np.float32).reshape(3, 4)

@@ -9,7 +9,7 @@ import array_api_compat
 import numpy as np
 import pytest
 
-from seqarray.namespaces import (
+from seqarray._libraries import (
     as_device,
     device_of,
     entering,

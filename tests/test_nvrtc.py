@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from seqarray.copying.cudalaunch import Launcher, Variant, kernel_source
+from seqarray._engines.launcher import Launcher, Variant, kernel_source
 from tests.cupy_host.kernel_rig import all_variants, many_kernels, name_of
 
 pytestmark = pytest.mark.engine

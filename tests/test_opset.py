@@ -9,7 +9,7 @@ import onnx.defs
 import pytest
 
 import seqarray as sa
-from seqarray.namespaces import same_device
+from seqarray._libraries import same_device
 from seqarray.opset import _OPERATORS, _REQUIRED, NEWEST_OPSET
 
 X = np.arange(6, dtype=np.float32)

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from seqarray.copying import plan
-from seqarray.copying.plan import Part
+from seqarray._engines import plan
+from seqarray._engines.plan import Part
 
 lengths = st.integers(0, 40)
 counts = st.integers(1, 6)

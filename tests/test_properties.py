@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, rule, run_state_machine_as_test
 
 import seqarray as sa
-from seqarray import blocks
+from seqarray import _blocks as blocks
 from seqarray.testing import assert_arrays_equal, assert_sequences_equal, to_numpy
 
 BFLOAT16 = np.dtype(ml_dtypes.bfloat16)

@@ -48,7 +48,7 @@ ONNX_OPERATORS = {
     "sequence_map": ("SequenceMap", "17"),
 }
 
-MODULES = ["seqarray", "seqarray.opset", "seqarray.testing", "seqarray.operators"]
+MODULES = ["seqarray", "seqarray.opset", "seqarray.testing", "seqarray._operators"]
 
 
 def public(name):

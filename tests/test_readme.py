@@ -9,7 +9,7 @@ import pytest
 
 import seqarray as sa
 from benchmarks import reporting
-from seqarray.elementtypes import ONNX_TYPES
+from seqarray._dtypes import ONNX_TYPES
 
 PROJECT = Path(__file__).parents[1]
 README = (PROJECT / "README.md").read_text(encoding="utf-8")

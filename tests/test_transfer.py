@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 import seqarray as sa
-from seqarray.blocks import PackedRun, Run
-from seqarray.namespaces import library_of
+from seqarray._blocks import PackedRun, Run
+from seqarray._libraries import library_of
 from seqarray.testing import assert_sequences_equal, to_numpy
 
 TYPES = "bool int8 int64 uint16 float16 float32 float64 complex64 complex128 bfloat16 float8_e5m2 string".split()

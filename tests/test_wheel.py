@@ -72,7 +72,7 @@ def test_kernel_sources_of_the_package_are_taken_along(tmp_path):
     (project / "seqarray" / "copying" / "some_kernel.cu").write_text("__global__ void nothing() {}\n")
     (project / "tests" / "other_kernel.cu").write_text("__global__ void nothing() {}\n")
     kernels = [name for name in files_in(build_wheel(project, tmp_path)) if Path(name).stem.endswith("_kernel")]
-    assert kernels == ["seqarray/copying/some_kernel.cu"]
+    assert kernels == ["seqarray/_engines/some_kernel.cu"]
 
 
 def test_numpy_and_array_api_compat_are_all_it_needs(installed, tmp_path):

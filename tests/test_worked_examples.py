@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import seqarray as sa
-from seqarray.namespaces import library_of
+from seqarray._libraries import library_of
 from seqarray.testing import assert_arrays_equal, to_numpy
 
 DOCS = Path(__file__).parents[1] / "docs"

@@ -8,7 +8,7 @@ try:
 except ImportError as error:
     raise ImportError('seqarray.onnx needs the onnx package: pip install "seqarray[onnx]"') from error
 
+from seqarray.onnx._program import Program, prepare
 from seqarray.onnx.backend import SeqarrayBackend as backend  # noqa: N813
-from seqarray.onnx.program import Program, prepare
 
 __all__ = ["Program", "backend", "prepare"]

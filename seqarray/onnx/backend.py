@@ -11,13 +11,13 @@ import onnx
 from onnx import helper
 from onnx.backend.base import Backend, BackendRep, namedtupledict
 
-from seqarray.elementtypes import ONNX_TYPES
-from seqarray.namespaces import resolve_namespace
-from seqarray.onnx.model import Model
-from seqarray.onnx.places import download
-from seqarray.onnx.program import Program
-from seqarray.onnx.program import prepare as _prepare
-from seqarray.sequence import ArraySequence, as_sequence
+from seqarray._dtypes import ONNX_TYPES
+from seqarray._libraries import resolve_namespace
+from seqarray._sequence import ArraySequence, as_sequence
+from seqarray.onnx._load.model import Model
+from seqarray.onnx._program import Program
+from seqarray.onnx._program import prepare as _prepare
+from seqarray.onnx._run.placement import download
 
 _LIBRARIES = {"CPU": "numpy", "CUDA": "cupy"}
 

@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from seqarray.copying.cudalaunch import EQUAL, HEADER, RAGGED, UNIFORM, Launcher, Variant, kernel_source
+from seqarray._engines.launcher import EQUAL, HEADER, RAGGED, UNIFORM, Launcher, Variant, kernel_source
 
 HERE = Path(__file__).parent
 POISON = 0xA5
@@ -209,7 +209,7 @@ class HostKernels:
 
 
 class HostCuda:
-    """Stands for `seqarray.copying.cudalaunch.Cuda`: the device is an arena.
+    """Stands for `seqarray._engines.launcher.Cuda`: the device is an arena.
 
     Attributes
     ----------

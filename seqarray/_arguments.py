@@ -1,0 +1,236 @@
+"""Axes, positions, sizes and shapes: host arithmetic, and the messages for what is wrong with them."""
+
+from __future__ import annotations
+
+import operator as _operator
+from collections.abc import Sequence
+from itertools import accumulate
+from math import isnan
+from typing import Any
+
+import numpy as np
+
+from seqarray._dtypes import element_type_of
+from seqarray._libraries import is_compiling, is_lazy, namespace_of
+
+Shape = tuple[int, ...]
+#: Host integers, one for every chunk: a range when they are evenly spaced, an int64 array when there are many.
+Column = Any
+
+_INTEGER_TYPES = frozenset("int8 int16 int32 int64 uint8 uint16 uint32 uint64".split())
+_LONG_COLUMN = 64
+
+
+def flag(value: Any, *, operator: str, name: str) -> bool:
+    """An ONNX integer attribute that is 0 or 1, or a bool."""
+    if type(value) is int and 0 <= value <= 1:
+        return value == 1
+    if isinstance(value, (int, np.integer, np.bool_)):
+        if value in (0, 1):
+            return bool(value)
+        raise ValueError(f"{operator}: {name} is {value}; expected 0 or 1")
+    raise TypeError(f"{operator}: {name} is {_described(value)}; expected 0 or 1")
+
+
+def copy_flag(copy: Any, *, operator: str) -> None:
+    """`copy` is True, False or None."""
+    if copy is not True and copy is not None and copy is not False:
+        raise TypeError(f"{operator}: copy is {_described(copy)}; expected True, False or None")
+
+
+def axis_in_range(axis: Any, rank: int, *, operator: str, of: str, new: bool = False) -> int:
+    """An axis counted from the front.  With `new`, the place of an axis that is about to be inserted."""
+    place = axis if type(axis) is int else integer(axis, operator=operator, name="axis")
+    places = rank + new
+    if -places <= place < places:
+        return place if place >= 0 else place + places
+    if places == 0:
+        raise np.exceptions.AxisError(f"{operator}: axis is {place}, but {of} has rank 0 and no axis to work along")
+    raise np.exceptions.AxisError(
+        f"{operator}: axis is {place}; {of} has rank {rank}, so it must lie in [{-places}, {places - 1}]"
+    )
+
+
+def position_in_range(position: Any, length: int, *, operator: str, insertion: bool = False) -> int:
+    """A position counted from the front: of an element, or with `insertion` of a gap between elements."""
+    place = position
+    if type(place) is not int:
+        place = integer(position, operator=operator, name="position", one_element=True)
+    if -length <= place < length or (insertion and place == length):
+        return int(place if place >= 0 else place + length)
+    if length == 0 and not insertion:
+        raise IndexError(f"{operator}: position is {place}, but the sequence is empty and has no element")
+    last = length if insertion else length - 1
+    holds = f"{length} element{'' if length == 1 else 's'}"
+    raise IndexError(
+        f"{operator}: position is {place}; the sequence has {holds}, so it must lie in [{-length}, {last}]"
+    )
+
+
+def integer(value: Any, *, operator: str, name: str, one_element: bool = False) -> int:
+    """A host integer from an int, a NumPy integer or a 0-d integer array (with `one_element` also of shape (1,)).
+
+    An array on a device is read here, once; a lazy or traced one is refused.
+    """
+    if is_integer(value):
+        return int(value)
+    array = _integer_array(value, operator=operator, name=name)
+    shape = tuple(array.shape)
+    if shape == (1,) and one_element:
+        return int(array[0])
+    if shape != ():
+        raise ValueError(f"{operator}: {name} must be a scalar, but has shape {shape}")
+    return int(array)
+
+
+def is_integer(value: Any) -> bool:
+    """Python counts bool among the integers, and NumPy timedelta64."""
+    return isinstance(value, (int, np.integer)) and not isinstance(value, (bool, np.timedelta64))
+
+
+def _integer_array(value: Any, *, operator: str, name: str) -> Any:
+    """`value`, if it is an array of integers whose values can be read now."""
+    try:
+        namespace_of(value)
+    except TypeError:
+        raise TypeError(f"{operator}: {name} is {_described(value)}; expected an integer") from None
+    if element_type_of(value.dtype) not in _INTEGER_TYPES:
+        raise TypeError(f"{operator}: {name} has dtype {value.dtype}; expected an integer")
+    check_readable(value, operator=operator, name=name)
+    return value
+
+
+def host_values(array: Any, number: type[int] | type[float]) -> list[Any]:
+    """The values of a 1-D array as Python numbers, in one read of its device."""
+    if hasattr(array, "tolist"):
+        values: list[Any] = array.tolist()
+        return values
+    # What has no tolist (array-api-strict) keeps its data on the host.
+    return [number(array[i]) for i in range(array.shape[0])]
+
+
+def check_readable(array: Any, *, operator: str, name: str) -> None:
+    """The values of an array can be read now."""
+    if is_lazy(array):
+        raise TypeError(
+            f"{operator}: {name} is of type {type(array).__name__}, whose value is not known yet; "
+            "pass a host integer instead"
+        )
+
+
+def _described(value: Any) -> str:
+    """`value` for a message: short values in full, others by their type."""
+    text = repr(value)
+    return f"{text} ({type(value).__name__})" if len(text) <= 40 else f"of type {type(value).__name__}"
+
+
+def length_along(shape: Sequence[Any], axis: int, *, operator: str, of: str) -> int:
+    """The length of an axis, where it is known before anything is computed."""
+    length = shape[axis]
+    if type(length) is int:
+        return length
+    if is_unknown(length):
+        raise ValueError(
+            f"{operator}: the length of axis {axis} of {of} is not known before it is computed; "
+            "compute its chunk sizes first"
+        )
+    return int(length)
+
+
+def is_unknown(length: Any) -> bool:
+    """Whether a length stands for one that only a computation can tell (dask writes nan, others None)."""
+    return length is None or (isinstance(length, float) and isnan(length))
+
+
+def equal_chunks(length: int, chunk: Any, *, operator: str) -> tuple[Column, Column]:
+    """Starts and stops of chunks of one size; only the last may be smaller, so the last stop may exceed the length."""
+    if chunk <= 0:
+        raise ValueError(f"{operator}: split is {chunk}; a scalar split must be greater than 0")
+    count = -(-length // chunk)
+    return range(0, count * chunk, chunk), range(chunk, (count + 1) * chunk, chunk)
+
+
+def chunks_of_sizes(
+    length: int, sizes: Any, *, axis: int, operator: str, name: str = "split", ranks: str = "1-D"
+) -> tuple[Column, Column]:
+    """Starts and stops of chunks whose sizes are a list, a tuple or a 1-D integer array."""
+    if isinstance(sizes, (list, tuple)):
+        sizes = _checked_integers(sizes, operator=operator, name=name)
+    else:
+        array = _integer_array(sizes, operator=operator, name=name)
+        if len(array.shape) != 1:
+            raise ValueError(f"{operator}: {name} must be {ranks}, but has shape {tuple(array.shape)}")
+        sizes = array if type(array) is np.ndarray and len(array) > _LONG_COLUMN else host_values(array, int)
+    columns = _long_columns(sizes, length) if len(sizes) > _LONG_COLUMN and not is_compiling() else None
+    if columns is not None:
+        return columns
+    # One size after the other, for the exact message.
+    sizes = [int(size) for size in sizes]
+    if sizes and min(sizes) < 0:
+        index = next(i for i, size in enumerate(sizes) if size < 0)
+        raise ValueError(f"{operator}: {name}[{index}] is {sizes[index]}; a size must not be negative")
+    bounds = list(accumulate(sizes, initial=0))
+    if bounds[-1] != length:
+        shown = f"{sizes} " if len(sizes) <= 8 else f"of {len(sizes)} sizes "
+        raise ValueError(f"{operator}: {name} {shown}sums to {bounds[-1]}, but axis {axis} has length {length}")
+    if sizes and sizes[0] > 0 and sizes.count(sizes[0]) == len(sizes):
+        return equal_chunks(length, sizes[0], operator=operator)
+    return bounds[:-1], bounds[1:]
+
+
+def _long_columns(sizes: Any, length: int) -> tuple[Column, Column] | None:
+    """Starts and stops of many chunks; None if anything about the sizes is wrong."""
+    try:
+        column = np.asarray(sizes, dtype=np.int64)
+    except OverflowError:
+        return None
+    # No sum can overflow below this.
+    if column.min() < 0 or column.max() > length or length * len(column) >= 1 << 62:
+        return None
+    first = int(column[0])
+    if first > 0 and bool((column == first).all()):
+        return equal_chunks(length, first, operator="") if first * len(column) == length else None
+    bounds = np.zeros(len(column) + 1, dtype=np.int64)
+    np.cumsum(column, out=bounds[1:])
+    return (bounds[:-1], bounds[1:]) if bounds[-1] == length else None
+
+
+def _checked_integers(sizes: Sequence[Any], *, operator: str, name: str) -> list[int]:
+    if set(map(type, sizes)) <= {int}:
+        return list(sizes)
+    for index, size in enumerate(sizes):
+        if not is_integer(size):
+            raise TypeError(f"{operator}: {name}[{index}] is {_described(size)}; expected an integer")
+    return [_operator.index(size) for size in sizes]
+
+
+def sizes_of_parts(length: int, parts: int, *, axis: int, operator: str) -> list[int]:
+    """Split-18: `parts` equal sizes, of which the last may be smaller, down to 0 but not below."""
+    if parts <= 0:
+        raise ValueError(f"{operator}: num_outputs is {parts}; it must be greater than 0")
+    size = -(-length // parts)
+    last = length - size * (parts - 1)
+    if last < 0:
+        raise ValueError(
+            f"{operator}: axis {axis} has length {length} and cannot be split into num_outputs={parts}: "
+            f"equal chunks of {size} would leave {last} for the last; give the sizes"
+        )
+    return [size] * (parts - 1) + [last]
+
+
+def check_joinable(shapes: Sequence[Shape], axis: int, *, operator: str, stack: bool) -> None:
+    """All shapes are equal, except along `axis` when the arrays are concatenated.  Unknown lengths agree with any."""
+    first = shapes[0]
+    # Counting shapes that are not known until later is beyond torch.compile.
+    if not is_compiling() and shapes.count(first) == len(shapes):
+        return
+    for index, shape in enumerate(shapes):
+        if len(shape) != len(first):
+            raise ValueError(
+                f"{operator}: element {index} has shape {shape}; element 0 has {first}, and their ranks must be equal"
+            )
+        for i, (length, wanted) in enumerate(zip(shape, first, strict=True)):
+            if length == wanted or (i == axis and not stack) or is_unknown(length) or is_unknown(wanted):
+                continue
+            rule = "must be equal to be stacked" if stack else f"may differ only on axis {axis}"
+            raise ValueError(f"{operator}: element {index} has shape {shape}; element 0 has {first}, and they {rule}")

@@ -1,0 +1,562 @@
+"""Joining and splitting CuPy arrays: one allocation and one launch for any number of pieces of any fixed-size dtype.
+
+A join is prepared in plain integers, before anything is allocated.  What was prepared for a sequence stays with it, as
+the addresses of its elements do not change: joining it again costs an allocation and a launch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
+from itertools import accumulate, chain
+from math import prod
+from typing import Any, NamedTuple
+
+import cupy
+import numpy as np
+
+from seqarray._arguments import Column, Shape
+from seqarray._blocks import (
+    Block,
+    Blocks,
+    Cut,
+    PackedRun,
+    Run,
+    as_column,
+    as_one_piece,
+    first_shape,
+    held_arrays,
+    shapes_of,
+    to_arrays,
+    to_pieces,
+)
+from seqarray._dtypes import Kind
+from seqarray._engines import plan
+from seqarray._engines.facts import Facts
+from seqarray._engines.launcher import Launcher, launcher_for
+
+CuPyArray = Any
+
+ARRAY_TYPE = cupy.ndarray
+checks_shapes = True
+
+#: Dtypes that stand for all of their size.
+_BITS = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64, 16: np.complex128}
+
+#: Of a list of more arrays than this, each property is looked at for all of them in turn.
+LOOKED_AT_ONE_BY_ONE = 8
+
+#: More pieces than this are kept as columns, which the launcher copies into its arguments at once.
+FEW = 300
+
+_ndarray = cupy.ndarray
+_alloc = cupy.cuda.alloc
+_current_device = cupy.cuda.runtime.getDevice
+_already_current = nullcontext()
+
+
+class _Join(NamedTuple):
+    """A join that only lacks the memory of its result."""
+
+    shape: Shape
+    dtype: Any
+    device: int
+    #: A method of the launcher, and its arguments after the address of the result.
+    copy: Callable[..., None]
+    arguments: tuple[Any, ...]
+    #: Copies of elements, made for this join alone.
+    held: tuple[CuPyArray, ...] = ()
+
+    def into_new_memory(self) -> CuPyArray:
+        """The result.  The device is current."""
+        result = _empty(self.shape, self.dtype)
+        self.copy(launcher_for(self.device), False, result.data.ptr, *self.arguments)
+        return result
+
+
+def _on(device: int) -> Any:
+    """A context in which a device is current, whichever was before: CuPy allocates and launches on the current one."""
+    return _already_current if _current_device() == device else cupy.cuda.Device(device)
+
+
+def _empty(shape: Shape, dtype: Any) -> CuPyArray:
+    """An uninitialised array.  `cupy.empty` refuses dtypes that it cannot compute with, such as float8."""
+    return _ndarray(shape, dtype, _alloc(prod(shape) * dtype.itemsize))
+
+
+def learn(blocks: Blocks, kind: Kind) -> Facts:
+    """Joins of any size are prepared once for each axis."""
+    del blocks, kind
+    facts = Facts(_join_prepared)
+    facts.prepared = {}
+    return facts
+
+
+def _join_prepared(blocks: Blocks, axis: int, stack: int, facts: Facts) -> CuPyArray:
+    """As `join`, from what was prepared before."""
+    join: _Join | None = facts.prepared.get((axis, stack))
+    if join is not None:
+        with _on(join.device):
+            return join.into_new_memory()
+    first = next(held_arrays(blocks))
+    device = first.data.device_id
+    with _on(device):
+        join = _prepare(
+            blocks, plan.counted_axis(axis, len(first_shape(blocks)) + stack), bool(stack), first.dtype, device
+        )
+        if not join.held:
+            facts.prepared[axis, stack] = join
+        return join.into_new_memory()
+
+
+def join_list(arrays: Sequence[Any], axis: int, stack: int) -> CuPyArray | None:
+    """Join a list of CuPy arrays; None where anything about them asks for the general case."""
+    count = len(arrays)
+    if count <= LOOKED_AT_ONE_BY_ONE:
+        joined = _join_of_equals(arrays, axis, bool(stack))
+        if joined is not None:
+            return joined
+    if list(map(type, arrays)).count(_ndarray) != count:
+        return None
+    dtype = arrays[0].dtype
+    memory = [array.data for array in arrays]
+    device = memory[0].device_id
+    if [array.dtype for array in arrays].count(dtype) != count:
+        return None
+    if [one.device_id for one in memory].count(device) != count:
+        return None
+    axis = plan.counted_axis(axis, arrays[0].ndim + stack)
+    with _on(device):
+        return _join_of_arrays(arrays, axis, bool(stack), dtype, device, memory).into_new_memory()
+
+
+def _join_of_equals(arrays: Sequence[Any], axis: int, stack: bool) -> CuPyArray | None:
+    """A join of few arrays, if they are all alike and have no gaps: in one look at each."""
+    first = arrays[0]
+    shape, dtype, device = first.shape, first.dtype, first.data.device_id
+    addresses = []
+    for array in arrays:
+        if type(array) is not _ndarray or array.dtype is not dtype or array.shape != shape or not array._c_contiguous:
+            return None
+        memory = array.data
+        if memory.device_id != device:
+            return None
+        addresses.append(memory.ptr)
+    before, after, length = _line(shape, plan.counted_axis(axis, len(shape) + stack), stack)
+    with _on(device):
+        result = _empty((*before, length * len(addresses), *after), dtype)
+        width = length * prod(after) * dtype.itemsize
+        launcher_for(device).copy_few(False, result.data.ptr, prod(before), addresses, width)
+    return result
+
+
+def join(blocks: Blocks, axis: int, kind: Kind, *, stack: bool, out: CuPyArray = None) -> CuPyArray:
+    """The elements along one axis, an existing one or (with `stack`) a new one."""
+    device = kind.device.id
+    with _on(device):
+        join = _prepare(blocks, axis, stack, kind.dtype, device)
+        if out is None:
+            return join.into_new_memory()
+        stride = _row_stride(out, axis)
+        overlaps = any(cupy.may_share_memory(piece, out) for piece in to_pieces(blocks, axis, stack))
+        if stride is None or stride <= 0 or overlaps:
+            out[...] = join.into_new_memory()
+        else:
+            join.copy(launcher_for(device), False, out.data.ptr, *join.arguments, matrix_stride=stride)
+        return out
+
+
+# Elements as rows of a matrix.
+
+
+def _row_stride(array: CuPyArray, axis: int) -> int | None:
+    """Bytes from a row to the next where an array lies in rows of contiguous bytes, equally far apart; else None.
+
+    The rows are those of the matrix that it is along the axis.  Those of an empty array lie anywhere.
+    """
+    if not array.size:
+        return 0
+    shape, strides = array.shape, array.strides
+    width = array.itemsize
+    for length, stride in zip(reversed(shape[axis:]), reversed(strides[axis:]), strict=True):
+        if length != 1 and stride != width:
+            return None
+        width *= length
+    pitch = step = None
+    for length, stride in zip(reversed(shape[:axis]), reversed(strides[:axis]), strict=True):
+        if length == 1:
+            continue
+        if step is None:
+            pitch = step = stride
+        elif stride != step:
+            return None
+        step *= length
+    return int(width if pitch is None else pitch)
+
+
+def _in_rows(arrays: Sequence[CuPyArray], axis: int) -> tuple[Sequence[CuPyArray], list[int], tuple[CuPyArray, ...]]:
+    """Arrays that lie in rows, their strides, and those among them that had to be copied for it."""
+    rows, strides, copies = [], [], []
+    for array in arrays:
+        stride = _row_stride(array, axis)
+        if stride is None:
+            array = _duplicate(array)
+            stride = prod(array.shape[axis:]) * array.itemsize
+            copies.append(array)
+        rows.append(array)
+        strides.append(stride)
+    return rows, strides, tuple(copies)
+
+
+def _line(shape: Shape, axis: int, stack: bool) -> tuple[Shape, Shape, int]:
+    """The lengths before and after the axis, and the one along it.  A new axis is one long."""
+    return (shape[:axis], shape[axis:], 1) if stack else (shape[:axis], shape[axis + 1 :], shape[axis])
+
+
+def _lines(shapes: Sequence[Shape], axis: int, stack: bool) -> tuple[Shape, Shape, int | list[int]]:
+    """As `_line` for shapes that have the lengths before and after in common; ValueError for others.
+
+    The length along the axis is one for all where it is the same.
+    """
+    first, count = shapes[0], len(shapes)
+    if shapes.count(first) == count:
+        return _line(first, axis, stack)
+    before, after = first[:axis], first[axis + 1 :]
+    if (
+        stack
+        or list(map(len, shapes)).count(len(first)) != count
+        or [shape[axis + 1 :] for shape in shapes].count(after) != count
+        or (axis and [shape[:axis] for shape in shapes].count(before) != count)
+    ):
+        raise ValueError("shapes differ")
+    return before, after, [shape[axis] for shape in shapes]
+
+
+# Preparing a join.
+
+
+def _prepare(blocks: Blocks, axis: int, stack: bool, dtype: Any, device: int) -> _Join:
+    if not stack:
+        blocks = tuple([as_one_piece(block, axis) for block in blocks])
+    if all(isinstance(block, tuple) for block in blocks):
+        return _join_of_arrays(to_arrays(blocks), axis, stack, dtype, device)
+    if len(blocks) == 1 and isinstance(blocks[0], Run):
+        join = _join_of_run(blocks[0], axis, stack, dtype, device)
+        if join is not None:
+            return join
+    lines = [_lines_of(block, axis, stack) for block in blocks]
+    before, after, _ = lines[0]
+    if any(other[:2] != (before, after) for other in lines):
+        raise ValueError("shapes differ")
+    inner = prod(after) * dtype.itemsize
+    lengths = [length for _, _, length in lines]
+    bounds = np.zeros(sum(map(len, lengths)) + 1, dtype=np.int64)
+    np.cumsum(_concatenated(lengths), out=bounds[1:])
+    columns = [_columns(block, axis) for block in blocks]
+    addresses = _concatenated([one.addresses for one in columns])
+    strides = None
+    if any(one.strides is not None for one in columns):
+        widths = [length * inner for length in lengths]
+        strides = _concatenated(
+            [w if one.strides is None else one.strides for w, one in zip(widths, columns, strict=True)]
+        )
+    shape = (*before, int(bounds[-1]), *after)
+    held = tuple(chain.from_iterable(one.held for one in columns))
+    return _gather(shape, dtype, device, prod(before), addresses, bounds * inner, strides, held)
+
+
+def _concatenated(columns: list[Any]) -> Any:
+    return columns[0] if len(columns) == 1 else np.concatenate(columns)
+
+
+def _join_of_arrays(
+    arrays: Sequence[CuPyArray],
+    axis: int,
+    stack: bool,
+    dtype: Any,
+    device: int,
+    memory: Sequence[Any] | None = None,
+) -> _Join:
+    """A join of arrays; `memory` is where they lie, if that has been looked up already."""
+    before, after, lengths = _lines([array.shape for array in arrays], axis, stack)
+    rows, inner = prod(before), prod(after) * dtype.itemsize
+    strides: list[int] | None = None
+    held: tuple[CuPyArray, ...] = ()
+    if False in [array._c_contiguous for array in arrays]:
+        arrays, strides, held = _in_rows(arrays, axis)
+        memory = None
+    addresses = [array.data.ptr for array in arrays] if memory is None else [one.ptr for one in memory]
+    if isinstance(lengths, int):
+        shape = (*before, len(arrays) * lengths, *after)
+        return _gather(shape, dtype, device, rows, addresses, lengths * inner, strides, held)
+    if 0 in lengths:
+        kept = [index for index, length in enumerate(lengths) if length]
+        addresses, lengths = [addresses[index] for index in kept], [lengths[index] for index in kept]
+        strides = strides and [strides[index] for index in kept]
+    ends = list(accumulate(lengths, initial=0))
+    bounds = [end * inner for end in ends]
+    return _gather((*before, ends[-1], *after), dtype, device, rows, addresses, bounds, strides, held)
+
+
+def _gather(
+    shape: Shape,
+    dtype: Any,
+    device: int,
+    rows: int,
+    addresses: Column,
+    bounds: Column,
+    strides: Column | None,
+    held: tuple[CuPyArray, ...] = (),
+) -> _Join:
+    """A join of pieces, as lists or columns of integers; the bounds may be the width of all."""
+    if len(addresses) <= FEW and isinstance(addresses, list):
+        return _Join(shape, dtype, device, Launcher.copy_few, (rows, addresses, bounds, strides), held)
+    bounds = bounds if isinstance(bounds, int) else as_column(bounds)
+    strides = None if strides is None else as_column(strides)
+    return _Join(shape, dtype, device, Launcher.copy_many, (rows, as_column(addresses), bounds, strides), held)
+
+
+def _join_of_run(run: Run, axis: int, stack: bool, dtype: Any, device: int) -> _Join | None:
+    """A join of the equal chunks of one split, however many there are; None where they are something else."""
+    starts, count = run.starts, len(run)
+    size, last_size = run.size_of(0), run.size_of(count - 1)
+    if not isinstance(starts, range) or size < last_size or (starts.step < 0 and size > last_size):
+        return None  # a shorter one that comes first has been reversed
+    if size != last_size and not _along(run, axis, stack):
+        raise ValueError("shapes differ")
+    before, after, length = _line(run.cut.chunk_shape(size), axis, stack)
+    inner = prod(after) * dtype.itemsize
+    total = length * count - (size - last_size)
+    rows = _chunk_rows(run, axis)
+    if rows is None:
+        return None
+    step = rows.step * (starts[1] - starts[0]) if count > 1 else 0
+    arguments = (prod(before), total * inner, length * inner, rows.first, step, rows.stride)
+    return _Join((*before, total, *after), dtype, device, Launcher.copy_uniform, arguments, rows.held)
+
+
+def _along(run: Run, axis: int, stack: bool) -> bool:
+    """Whether a join goes along the axis that the run was split on, which its chunks still have."""
+    return not stack and not run.cut.dropped and axis == run.cut.axis
+
+
+class _ChunkRows(NamedTuple):
+    """Chunks of a run as rows of a matrix.
+
+    Attributes
+    ----------
+    first : int
+        Address of the first chunk.
+    step : int
+        Bytes for every step along the axis of the split.
+    stride : int or None
+        Bytes from row to row; None if the chunks have no gaps.
+    held : tuple
+        What has been allocated for it.
+    """
+
+    first: int
+    step: int
+    stride: int | None
+    held: tuple[CuPyArray, ...] = ()
+
+
+def _chunk_rows(run: Run, axis: int) -> _ChunkRows | None:
+    """Where the chunks lie, without a view of each.  If they do not lie in rows they are copied, all at once.
+
+    None where there is no other way than to look at them one by one.
+    """
+    base, cut = run.base, run.cut
+    start = int(run.starts[0])
+    if cut.packed:
+        step = cut.step * base.itemsize
+        return _ChunkRows(base.data.ptr + start * step, step, None)
+    # In the largest, the most steps have to lie side by side.
+    stride = _row_stride(run[_largest(run)], axis)
+    if stride is not None:
+        step = base.strides[cut.axis]
+        return _ChunkRows(base.data.ptr + start * step, step, stride)
+    around = run.trimmed()
+    if not isinstance(around, Run):
+        return None
+    copies = _scatter(around.base, around.cut, around.starts, around.stops)
+    rows = _chunk_rows(copies, axis)
+    return None if rows is None else rows._replace(held=(copies.base,))
+
+
+def _largest(run: Run) -> int:
+    """The index of a chunk that no other is larger than."""
+    if isinstance(run.starts, range):
+        last = len(run) - 1
+        return 0 if run.size_of(0) >= run.size_of(last) else last
+    return int((as_column(run.stops) - as_column(run.starts)).argmax())
+
+
+def _lines_of(block: Block, axis: int, stack: bool) -> tuple[Shape, Shape, Any]:
+    """As `_lines` for the elements of a block; the lengths along the axis are an int64 array."""
+    if not isinstance(block, Run):
+        before, after, lengths = _lines(shapes_of((block,)), axis, stack)
+        return before, after, np.full(len(block), lengths)
+    sizes = as_column(block.stops) - as_column(block.starts)
+    sizes[[0, -1]] = block.size_of(0), block.size_of(len(block) - 1)  # the stop of a smaller last one lies beyond
+    along = _along(block, axis, stack)
+    if not along and sizes.min() != sizes.max():
+        raise ValueError("shapes differ")
+    before, after, length = _line(block.cut.chunk_shape(int(sizes[0])), axis, stack)
+    return before, after, sizes if along else np.full(len(block), length)
+
+
+class _Columns(NamedTuple):
+    """The elements of a block as rows of a matrix.
+
+    Attributes
+    ----------
+    addresses : int64 array
+        Where each begins.
+    strides : int64 array or None
+        Bytes from row to row; None if no element has gaps.
+    held : tuple
+        What has been allocated for it: copies of elements that did not lie in rows.
+    """
+
+    addresses: Any
+    strides: Any
+    held: tuple[CuPyArray, ...] = ()
+
+
+def _columns(block: Block, axis: int) -> _Columns:
+    if isinstance(block, PackedRun):
+        return _Columns(block.base.data.ptr + as_column(block.starts) * block.base.itemsize, None)
+    rows = _chunk_rows(block, axis) if isinstance(block, Run) else None
+    if isinstance(block, Run) and rows is not None:
+        starts = as_column(block.starts)
+        strides = None if rows.stride is None else np.full(len(starts), rows.stride)
+        return _Columns(rows.first + (starts - starts[0]) * rows.step, strides, rows.held)
+    arrays, stride_list, held = _in_rows(list(block), axis)
+    return _Columns(as_column([array.data.ptr for array in arrays]), as_column(stride_list), held)
+
+
+# Copies that are no join.
+
+
+def duplicate(array: CuPyArray, kind: Kind) -> CuPyArray:
+    """A copy of one array, row-major."""
+    with _on(kind.device.id):
+        return _duplicate(array)
+
+
+def _duplicate(array: CuPyArray) -> CuPyArray:
+    if array._c_contiguous:
+        result = _empty(array.shape, array.dtype)
+        launcher_for(array.data.device_id).copy_few(False, result.data.ptr, 1, [array.data.ptr], array.nbytes)
+        return result
+    # Along the first axis that will do, an array has the fewest rows.
+    for axis in range(array.ndim):
+        stride = _row_stride(array, axis)
+        if stride is not None:
+            result = _empty(array.shape, array.dtype)
+            rows, width = prod(array.shape[:axis]), prod(array.shape[axis:]) * array.itemsize
+            launcher = launcher_for(array.data.device_id)
+            launcher.copy_few(False, result.data.ptr, rows, [array.data.ptr], width, [stride])
+            return result
+    # As plain bits, since CuPy has no kernels for some dtypes, such as float8.
+    copied = array.view(_BITS.get(array.itemsize, array.dtype)).copy(order="C")
+    return _ndarray(array.shape, array.dtype, copied.data)
+
+
+def split(array: CuPyArray, cut: Cut, starts: Column, stops: Column, kind: Kind) -> Blocks:
+    """Copies of the chunks of an array, packed in one allocation."""
+    with _on(kind.device.id):
+        return (_scatter(array, cut, starts, stops),)
+
+
+def _scatter(array: CuPyArray, cut: Cut, starts: Column, stops: Column) -> Run:
+    shape, axis = cut.shape, cut.axis
+    rows, length, inner = plan.matrix(shape, axis)
+    if rows == 1:
+        # The chunks of a row-major copy follow one another already.
+        return Run(_duplicate(array), cut, starts, stops)
+    width = inner * array.itemsize
+    stride = _row_stride(array, axis)
+    if stride is None or stride <= 0:
+        array, stride = _duplicate(array), length * width
+    base = _empty((array.size,), array.dtype)
+    packed = Run(base, Cut(shape, axis, cut.dropped, True), starts, stops)
+    launcher = launcher_for(array.data.device_id)
+    first, step = base.data.ptr, packed.cut.step * array.itemsize
+    matrix, pitch = array.data.ptr, length * width
+    if isinstance(starts, range):
+        size = starts.step
+        launcher.copy_uniform(True, matrix, rows, pitch, size * width, first, size * step, matrix_stride=stride)
+    elif len(starts) <= FEW:
+        places = [int(start) for start in starts]
+        addresses, bounds = [first + place * step for place in places], [place * width for place in places]
+        launcher.copy_few(True, matrix, rows, addresses, [*bounds, pitch], matrix_stride=stride)
+    else:
+        column = as_column(starts)
+        ends = np.append(column * width, pitch)
+        launcher.copy_many(True, matrix, rows, first + column * step, ends, matrix_stride=stride)
+    return packed
+
+
+def pack(arrays: Sequence[CuPyArray], kind: Kind) -> Blocks:
+    """Copies of arrays of any shapes, packed in one allocation."""
+    return (packed(arrays, kind),)
+
+
+def packed(arrays: Sequence[CuPyArray], kind: Kind) -> PackedRun:
+    """As `pack`, the run alone."""
+    device, itemsize = kind.device.id, kind.dtype.itemsize
+    with _on(device):
+        rows = [array if array._c_contiguous else _duplicate(array) for array in arrays]
+        ends = list(accumulate([array.size for array in arrays], initial=0))
+        addresses, bounds = [array.data.ptr for array in rows], [end * itemsize for end in ends]
+        base = _gather((ends[-1],), kind.dtype, device, 1, addresses, bounds, None).into_new_memory()
+    return PackedRun(base, ends[:-1], [array.shape for array in arrays])
+
+
+# To and from other memory.
+
+
+def pinned_empty(shape: Shape, dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
+    """An uninitialised NumPy array in memory from which a device can read at any time."""
+    count = prod(shape)
+    memory = cupy.cuda.alloc_pinned_memory(count * dtype.itemsize)
+    return np.frombuffer(memory, dtype, count).reshape(shape)
+
+
+def upload(pinned: np.ndarray[Any, Any], device: cupy.cuda.Device) -> CuPyArray:
+    """A copy of a row-major array in pinned memory, made in the order of the current stream."""
+    with _on(device.id):
+        result = _empty(pinned.shape, pinned.dtype)
+        if pinned.size:
+            stream = cupy.cuda.get_current_stream()
+            result.data.copy_from_host_async(pinned.ctypes.data, pinned.nbytes, stream)
+            # CuPy's pool must not give the memory out again before it has been read.
+            cupy.cuda.pinned_memory._add_to_watch_list(stream.record(), pinned)
+        return result
+
+
+def download(array: CuPyArray) -> np.ndarray[Any, Any]:
+    """A row-major array in ordinary memory."""
+    with _on(array.data.device_id):
+        bits = array.reshape(-1).view(np.uint8).get() if array.size else np.empty(0, np.uint8)
+    host: np.ndarray[Any, Any] = bits.view(array.dtype).reshape(array.shape)
+    return host
+
+
+def to_device(array: CuPyArray, device: cupy.cuda.Device) -> CuPyArray:
+    """A copy of a row-major array on another device, made in the order of the current streams of both."""
+    source = array.data.device_id
+    with _on(device.id):
+        result, stream = _empty(array.shape, array.dtype), cupy.cuda.get_current_stream()
+        ready = stream.record()
+    with _on(source):
+        own = cupy.cuda.get_current_stream()
+        own.wait_event(ready)
+        if array.size:
+            result.data.copy_from_device_async(array.data, array.nbytes, own)
+        copied = own.record()
+    with _on(device.id):
+        stream.wait_event(copied)
+    return result

@@ -1,0 +1,189 @@
+"""The operators that split an array."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from seqarray import _blocks
+from seqarray._arguments import (
+    Column,
+    Shape,
+    axis_in_range,
+    chunks_of_sizes,
+    copy_flag,
+    equal_chunks,
+    flag,
+    integer,
+    length_along,
+    sizes_of_parts,
+)
+from seqarray._blocks import Blocks, Cut, Run
+from seqarray._dtypes import Kind, as_array, kind_of, settled
+from seqarray._engines import engine_for
+from seqarray._libraries import Array, own_view
+from seqarray._sequence import ArraySequence, make
+
+
+def split_to_sequence(
+    x: Array, /, split: Any = None, *, axis: int = 0, keepdims: int = 1, copy: bool | None = True
+) -> ArraySequence[Any]:
+    """Split an array into a sequence of chunks.
+
+    Parameters
+    ----------
+    x : array
+        The array, of rank 1 or more.
+    split : int, list, tuple or integer array, optional
+        An int or a 0-d array is the size of every chunk, of which only the last may be smaller.  A list, a tuple or a
+        1-D array gives all sizes, which must sum to the length of the axis.  Default: chunks of one.
+    axis : int, default 0
+        In ``[-r, r - 1]`` for an array of rank `r`.
+    keepdims : {0, 1}, default 1
+        0 drops the axis from the chunks, if `split` is not given.  Otherwise it is ignored.
+    copy : bool or None, default True
+        True gives fresh memory, on NumPy one allocation that holds all chunks.  None gives views as `numpy.split` does,
+        which are made when they are asked for.  False raises where a view is impossible.
+
+    Returns
+    -------
+    ArraySequence
+        The chunks in order.  Splitting an axis of length 0 without sizes gives none.
+
+    Raises
+    ------
+    ValueError
+        If sizes are negative or do not sum to the length of the axis, or ``copy=False`` on jax.
+    AxisError
+        If the axis is out of range; an array of rank 0 has none.
+    TypeError
+        If `x` is not an array, or sizes are not integers.
+
+    Notes
+    -----
+    ONNX operator SplitToSequence, since opset 11; opset 24 adds bfloat16.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import seqarray as sa
+    >>> list(sa.split_to_sequence(np.arange(5), 2))
+    [array([0, 1]), array([2, 3]), array([4])]
+    >>> sa.split_to_sequence(np.zeros((3, 4)), axis=1, keepdims=0)
+    <ArraySequence of 4 float64 arrays, numpy on cpu: (3,), (3,), (3,), (3,)>
+    """
+    operator = "split_to_sequence"
+    keep = flag(keepdims, operator=operator, name="keepdims")
+    x, axis, length = _splittable(x, axis, copy, operator)
+    if split is None or (not isinstance(split, (list, tuple)) and len(getattr(split, "shape", ())) == 0):
+        size = 1 if split is None else integer(split, operator=operator, name="split")
+        cut_equally = _known_equal_cut if type(x) is np.ndarray else _equal_cut
+        cut, starts, stops = cut_equally(x.shape, axis, length, size, split is None and not keep)
+    else:
+        starts, stops = chunks_of_sizes(length, split, axis=axis, operator=operator, ranks="a scalar or 1-D")
+        cut = Cut(x.shape, axis)
+    kind = kind_of(x)
+    chunks = _chunks(x, cut, starts, stops, kind, copy, operator)
+    if copy is True and not (kind.exact and kind.array_type is np.ndarray):
+        kind = settled(kind)
+    return make(kind, chunks, len(starts))
+
+
+def split(
+    x: Array, /, split: Any = None, *, axis: int = 0, num_outputs: int | None = None, copy: bool | None = True
+) -> tuple[Array, ...]:
+    """Split an array into a tuple of arrays.
+
+    Parameters
+    ----------
+    x : array
+        The array, of rank 1 or more.
+    split : list, tuple or 1-D integer array, optional
+        The sizes, which must sum to the length of the axis.
+    axis : int, default 0
+        In ``[-r, r - 1]`` for an array of rank `r`.
+    num_outputs : int, optional
+        The number of chunks instead of their sizes.  If the length of the axis is no multiple of it, all sizes are
+        rounded up but the last.
+    copy : bool or None, default True
+        True gives fresh memory, on NumPy one allocation that holds all chunks.  None gives views as `numpy.split` does.
+        False raises where a view is impossible.
+
+    Returns
+    -------
+    tuple of array
+        The chunks in order.
+
+    Raises
+    ------
+    ValueError
+        If sizes are negative or do not sum to the length of the axis, if `num_outputs` leaves the last chunk a negative
+        size, if both or neither of `split` and `num_outputs` are given, or ``copy=False`` on jax.
+    AxisError
+        If the axis is out of range; an array of rank 0 has none.
+    TypeError
+        If `x` is not an array, or `split` is a single number, which other libraries read in two ways.
+
+    Notes
+    -----
+    ONNX operator Split, since opset 1; the rules here are those of opset 18.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import seqarray as sa
+    >>> sa.split(np.arange(5), [2, 3])
+    (array([0, 1]), array([2, 3, 4]))
+    >>> sa.split(np.arange(5), num_outputs=2)
+    (array([0, 1, 2]), array([3, 4]))
+    """
+    operator = "split"
+    if (split is None) == (num_outputs is None):
+        given = "both" if split is not None else "neither"
+        raise ValueError(f"split: either split or num_outputs must be given, but not both; got {given}")
+    x, axis, length = _splittable(x, axis, copy, operator)
+    if split is None:
+        parts = integer(num_outputs, operator=operator, name="num_outputs")
+        split = sizes_of_parts(length, parts, axis=axis, operator=operator)
+    elif not isinstance(split, (list, tuple)) and len(getattr(split, "shape", ())) == 0:
+        raise TypeError(
+            f"split: split must be 1-D: all sizes in a list, a tuple or an array, not {split!r}; "
+            "num_outputs=n makes n chunks, and split_to_sequence(x, n) makes chunks of n"
+        )
+    starts, stops = chunks_of_sizes(length, split, axis=axis, operator=operator)
+    kind = kind_of(x)
+    return tuple(_blocks.to_arrays(_chunks(x, Cut(x.shape, axis), starts, stops, kind, copy, operator)))
+
+
+def _splittable(x: Any, axis: Any, copy: Any, operator: str) -> tuple[Array, int, int]:
+    """The array, the axis counted from the front, and its length; `copy` is checked with them."""
+    if (copy is True or copy is None) and type(x) is np.ndarray and type(axis) is int and 0 <= axis < x.ndim:
+        return x, axis, x.shape[axis]
+    copy_flag(copy, operator=operator)
+    x = as_array(x, operator=operator, label="x")
+    axis = axis_in_range(axis, len(x.shape), operator=operator, of="x")
+    return x, axis, length_along(x.shape, axis, operator=operator, of="x")
+
+
+def _equal_cut(shape: Shape, axis: int, length: int, size: int, dropped: bool) -> tuple[Cut, Column, Column]:
+    """The geometry of chunks of one size."""
+    return Cut(shape, axis, dropped), *equal_chunks(length, size, operator="split_to_sequence")
+
+
+#: Programs cut the same few shapes again and again, and looking one up is faster than working it out.
+_known_equal_cut = lru_cache(maxsize=256)(_equal_cut)
+
+
+def _chunks(x: Array, cut: Cut, starts: Column, stops: Column, kind: Kind, copy: bool | None, operator: str) -> Blocks:
+    if not len(starts):
+        return ()
+    if copy is True:
+        engine = kind.engine or engine_for(kind, operator)
+        return engine.split(x, cut, starts, stops, kind)
+    if kind.library == "jax" and copy is False:
+        if len(starts) == 1 and not cut.dropped:
+            return ((x,),)
+        raise ValueError(f"{operator}: jax has no views, so chunks need a copy; pass copy=True or copy=None")
+    return (Run(own_view(x), cut, starts, stops),)

@@ -1,0 +1,73 @@
+"""`ArraySequence` as a pytree of jax and torch: its leaves are its elements."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Iterable
+from typing import Any
+
+from seqarray._libraries import device_name, loaded, namespace_name, on_new_array_type
+from seqarray._sequence import ArraySequence, rebuilt
+
+_registered: set[str] = set()
+
+Context = tuple[str, str | None, Any]
+
+
+def register_pytrees() -> None:
+    """Register `ArraySequence` with the pytrees of jax and torch, as far as the program has imported them.
+
+    This happens by itself when an array of theirs is first seen.  Call it to pass a sequence of NumPy arrays to
+    ``jax.jit`` before that.
+
+    Notes
+    -----
+    The leaves are the elements, so a traced function gets a sequence of traced arrays.  The length is part of the
+    structure: another length traces again.
+
+    Examples
+    --------
+    >>> import seqarray as sa
+    >>> sa.register_pytrees()
+    """
+    if loaded("jax") is not None and "jax" not in _registered:
+        _registered.add("jax")
+        tree_util = importlib.import_module("jax.tree_util")
+        tree_util.register_pytree_with_keys(
+            ArraySequence,
+            lambda s: ([(tree_util.SequenceKey(i), element) for i, element in enumerate(s)], _context(s)),
+            lambda context, elements: _unflatten(elements, context),
+            _flatten,
+        )
+    if loaded("torch") is not None and "torch" not in _registered:
+        _registered.add("torch")
+        importlib.import_module("torch.utils._pytree").register_pytree_node(
+            ArraySequence, _flatten, _unflatten, serialized_type_name="seqarray.ArraySequence"
+        )
+
+
+def _context(sequence: ArraySequence[Any]) -> Context:
+    # Elements know what they are.  Said here too, it would make trees of different dtypes different structures.
+    if len(sequence):
+        return "", None, None
+    namespace = sequence.namespace
+    if namespace is None:
+        return sequence.element_type, None, sequence.device
+    return sequence.element_type, namespace_name(namespace), device_name(namespace, sequence.device)
+
+
+def _flatten(sequence: ArraySequence[Any]) -> tuple[list[Any], Context]:
+    return list(sequence), _context(sequence)
+
+
+def _unflatten(elements: Iterable[Any], context: Context) -> ArraySequence[Any]:
+    return rebuilt(*context, tuple(elements))
+
+
+def _register_if_needed(library: str) -> None:
+    if library in ("jax", "torch"):
+        register_pytrees()
+
+
+on_new_array_type.append(_register_if_needed)
+register_pytrees()

@@ -1,0 +1,181 @@
+"""``python -m seqarray run``: a model from a file, on values from files."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import warnings
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from seqarray._dtypes import element_type_of, onnx_name
+from seqarray._sequence import ArraySequence
+from seqarray.onnx._program import Program, prepare
+from seqarray.onnx._run.placement import download
+from seqarray.onnx._test_data import beside, read_folder, read_npz, write_npz, write_value
+from seqarray.onnx.backend import supports_device
+
+#: How far floating-point numbers may be from those stored: what onnx's own tests allow.
+TOLERANCE = {"rtol": 1e-3, "atol": 1e-7}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The arguments of the command."""
+    parser.add_argument("model", type=Path, metavar="MODEL.onnx", help="the model")
+    parser.add_argument(
+        "--inputs",
+        type=Path,
+        metavar="FOLDER|FILE.npz",
+        help="a folder with input_0.pb, input_1.pb, ..., or an .npz file with arrays by name "
+        "(elements of a sequence: NAME.0, NAME.1, ...); default: every test_data_set_N beside the model",
+    )
+    parser.add_argument(
+        "--backend", choices=("numpy", "cupy", "torch"), default="numpy", help="the array library; default numpy"
+    )
+    parser.add_argument(
+        "--output",
+        type=Path,
+        metavar="PATH",
+        help="where to write the outputs: an .npz file, a .pb file if there is one, or a folder for output_0.pb, ...",
+    )
+
+
+def run(options: argparse.Namespace) -> int:
+    """Run the command.
+
+    Returns
+    -------
+    int
+        0; 1 if an output differs from the one that is stored; 2 if something is wrong with what was given, which is
+        then said in one line on the standard error.
+    """
+    try:
+        with warnings.catch_warnings():
+            warnings.showwarning = lambda message, *_, **__: print(f"warning: {message}", file=sys.stderr)
+            warnings.simplefilter("always", UserWarning)
+            return _run(options)
+    except (ImportError, IndexError, OSError, TypeError, ValueError) as error:
+        print("error: " + " ".join(str(error).split()), file=sys.stderr)
+        return 2
+
+
+def _run(options: argparse.Namespace) -> int:
+    if options.backend == "cupy" and not supports_device("CUDA"):
+        raise ValueError("--backend cupy: there is no usable GPU here; python -m seqarray shows what there is")
+    program = prepare(options.model, xp=options.backend)
+    sources: list[Path | None] = [options.inputs] if options.inputs is not None else [*beside(options.model)]
+    if options.output is not None and len(sources) > 1:
+        raise ValueError(f"there are {len(sources)} data sets beside the model; name one with --inputs to use --output")
+    if not sources:
+        needed = [value.name for value in program.inputs if not value.has_default]
+        if needed:
+            raise ValueError(
+                f"the model takes {', '.join(needed)}, and there is no test_data_set_0 beside it; give --inputs"
+            )
+        sources = [None]
+    different = 0
+    for source in sources:
+        if source is not None and len(sources) > 1:
+            print(f"{source.name}:")
+        different += _run_on(program, source, options.output)
+    return 1 if different else 0
+
+
+def _run_on(program: Program, source: Path | None, target: Path | None) -> int:
+    """Run a program on one data set; how many outputs differ from those stored."""
+    inputs: Any = []
+    expected = None
+    if source is not None and source.is_file():
+        inputs = read_npz(source, program.inputs)
+    elif source is not None:
+        given = [value for value in program.inputs if not value.has_default]
+        inputs = read_folder(source, "input", program.inputs if _counts(source, program) else given) or []
+        expected = read_folder(source, "output", program.outputs)
+    outputs = [_on_host(output) for output in program.run(inputs)]
+    different = 0
+    for index, (output, declared) in enumerate(zip(outputs, program.outputs, strict=True)):
+        verdict = ""
+        if expected is not None and index < len(expected):
+            difference = _difference(output, expected[index])
+            different += difference is not None
+            verdict = ": equal to the stored output" if difference is None else f": DIFFERENT: {difference}"
+        print(f"{declared.name}: {_shown(output)}{verdict}")
+    if target is not None:
+        _write(target, program, outputs)
+    return different
+
+
+def _counts(source: Path, program: Program) -> bool:
+    """Whether a folder has a value for every input, also for those that have a default."""
+    return len(list(source.glob("input_*.pb"))) == len(program.inputs)
+
+
+def _on_host(output: Any) -> Any:
+    """An output as a NumPy array, a list of them, or None."""
+    if output is None:
+        return None
+    return [download(element) for element in output] if isinstance(output, ArraySequence) else download(output)
+
+
+def _shown(output: Any) -> str:
+    if output is None:
+        return "absent"
+    if not isinstance(output, list):
+        return f"{onnx_name(element_type_of(output.dtype))} {output.shape}"
+    shapes = ", ".join(str(element.shape) for element in output[:6]) + (", ..." if len(output) > 6 else "")
+    element_type = f" {onnx_name(element_type_of(output[0].dtype))}" if output else ""
+    return f"sequence of {len(output)}{element_type}{f': {shapes}' if output else ''}"
+
+
+def _difference(output: Any, stored: Any) -> str | None:
+    """What the first difference between an output and the stored one is; None if there is none."""
+    if output is None or stored is None:
+        return None if output is stored else f"got {_shown(output)}, stored is {_shown(stored)}"
+    if isinstance(output, list) != isinstance(stored, list):
+        return f"got {_shown(output)}, stored is {_shown(stored)}"
+    if isinstance(output, list):
+        if len(output) != len(stored):
+            return f"got {len(output)} elements, stored are {len(stored)}"
+        for index, (element, wanted) in enumerate(zip(output, stored, strict=True)):
+            difference = _difference(element, wanted)
+            if difference is not None:
+                return f"element {index}: {difference}"
+        return None
+    if element_type_of(output.dtype) != element_type_of(stored.dtype) or output.shape != stored.shape:
+        return f"got {_shown(output)}, stored is {_shown(stored)}"
+    return _difference_of_values(output, stored)
+
+
+def _difference_of_values(output: np.ndarray[Any, Any], stored: np.ndarray[Any, Any]) -> str | None:
+    if output.dtype.kind in "fc":
+        agree = np.isclose(output, stored, equal_nan=True, **TOLERANCE)
+    elif output.dtype.kind == "V":
+        # NumPy compares these only as something that it knows.
+        agree = np.isclose(output.astype(np.float32), stored.astype(np.float32), equal_nan=True, **TOLERANCE)
+    else:
+        agree = np.asarray(output == stored)
+    if agree.all():
+        return None
+    place = tuple(int(index) for index in np.argwhere(~agree)[0])
+    return (
+        f"{int((~agree).sum())} of {agree.size} values, the first at {place}: got {output[place]}, "
+        f"stored is {stored[place]}"
+    )
+
+
+def _write(target: Path, program: Program, outputs: Sequence[Any]) -> None:
+    if target.suffix == ".npz":
+        write_npz(target, dict(zip((value.name for value in program.outputs), outputs, strict=True)))
+        return
+    if target.suffix == ".pb":
+        if len(outputs) != 1:
+            raise ValueError(f"--output {target}: the model has {len(outputs)} outputs; name an .npz file or a folder")
+        paths = [target]
+    else:
+        target.mkdir(exist_ok=True)
+        paths = [target / f"output_{index}.pb" for index in range(len(outputs))]
+    for path, value, output in zip(paths, program.outputs, outputs, strict=True):
+        write_value(path, value.name, output, value.type)

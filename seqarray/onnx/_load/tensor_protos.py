@@ -1,0 +1,179 @@
+"""Tensors of ONNX files as NumPy arrays, and back."""
+
+from __future__ import annotations
+
+from math import prod
+from pathlib import Path, PurePosixPath, PureWindowsPath
+from typing import Any
+
+import numpy as np
+import onnx
+
+from seqarray._dtypes import ELEMENT_TYPE_BY_CODE, ONNX_TYPES, dtype_for, element_type_of, native
+from seqarray._libraries import resolve_namespace
+
+NUMPY = resolve_namespace("numpy", operator="seqarray.onnx")
+
+#: The field that holds the values of an element type when they are not in raw_data, and the type of its entries.
+_FIELDS = {
+    "float32": ("float_data", np.float32),
+    "complex64": ("float_data", np.float32),
+    "float64": ("double_data", np.float64),
+    "complex128": ("double_data", np.float64),
+    "int64": ("int64_data", np.int64),
+    "uint32": ("uint64_data", np.uint64),
+    "uint64": ("uint64_data", np.uint64),
+}
+#: Types of which two share a byte.
+_HALF_BYTES = ("int4", "uint4", "float4_e2m1fn")
+
+
+def element_type_by_code(code: int, label: str) -> str:
+    """The element type of a `TensorProto.DataType`."""
+    if code not in ELEMENT_TYPE_BY_CODE:
+        raise ValueError(f"{label} has element type {code}, which is not supported")
+    return ELEMENT_TYPE_BY_CODE[code]
+
+
+def nbytes_of(tensor: onnx.TensorProto) -> int:
+    """Bytes that the array of a tensor takes; 0 for one whose type is unknown, which is refused when it is read."""
+    element_type = ELEMENT_TYPE_BY_CODE.get(tensor.data_type)
+    return 0 if element_type is None else ONNX_TYPES[element_type].itemsize * int(prod(tensor.dims))
+
+
+def array_of(tensor: onnx.TensorProto, folder: Path | None = None) -> np.ndarray[Any, Any]:
+    """The values of a tensor, in memory of their own.
+
+    Parameters
+    ----------
+    tensor : onnx.TensorProto
+        The tensor; its data may lie in another file.
+    folder : Path, optional
+        The folder of the model, below which such a file has to be.
+
+    Raises
+    ------
+    ValueError
+        If there are more or fewer values than the shape says, or the file with the data cannot be used.
+    """
+    label = f"tensor {tensor.name!r}"
+    element_type = element_type_by_code(tensor.data_type, label)
+    shape = tuple(tensor.dims)
+    if any(length < 0 for length in shape):
+        raise ValueError(f"{label} has shape {shape}; a length must not be negative")
+    if tensor.HasField("segment"):
+        raise ValueError(f"{label} is a segment of a tensor, which is not supported")
+    external = tensor.data_location == onnx.TensorProto.EXTERNAL
+    if element_type == "string":
+        if external:
+            raise ValueError(f"{label} holds strings in another file, which is not possible")
+        return _strings(tensor, shape, label)
+    dtype = dtype_for(NUMPY, element_type, operator=label)
+    count = prod(shape)
+    half = element_type in _HALF_BYTES
+    needed = (count + 1) // 2 if half else count * dtype.itemsize
+    if external:
+        stored = np.frombuffer(_external_bytes(tensor, folder, needed, label), dtype=np.uint8)
+    elif tensor.HasField("raw_data"):
+        stored = np.frombuffer(tensor.raw_data, dtype=np.uint8)
+    else:
+        field, entry = _FIELDS.get(element_type, ("int32_data", np.int32))
+        entries = np.asarray(getattr(tensor, field), dtype=entry)
+        stored = _narrowed(entries, element_type, dtype, half).view(np.uint8)
+    if stored.size != needed:
+        raise ValueError(f"{label} has shape {shape}, which takes {needed} bytes of data, but holds {stored.size}")
+    if half:
+        return _unpacked(stored, count, element_type, dtype).reshape(shape)
+    # The files are little-endian.
+    array: np.ndarray[Any, Any] = stored.view(dtype.newbyteorder("<")).astype(native(dtype)).reshape(shape)
+    return array
+
+
+def _narrowed(entries: Any, element_type: str, dtype: Any, half: bool) -> Any:
+    """Entries of a field, which are wider than some types, in the bytes that raw_data would have."""
+    if element_type in _FIELDS and element_type != "uint32":
+        return entries
+    if half:
+        return entries.astype(np.uint8)
+    # Types that the field has no integers for are stored as their bits.
+    bits = dtype if dtype.kind in "iub" else np.dtype(f"u{dtype.itemsize}")
+    return entries.astype(bits)
+
+
+def _strings(tensor: onnx.TensorProto, shape: tuple[int, ...], label: str) -> np.ndarray[Any, Any]:
+    if len(tensor.string_data) != prod(shape):
+        raise ValueError(f"{label} has shape {shape}, but holds {len(tensor.string_data)} strings")
+    array = np.empty(len(tensor.string_data), dtype=object)
+    try:
+        array[:] = [text.decode("utf-8") for text in tensor.string_data]
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{label} holds a string that is not UTF-8: {error}") from None
+    return array.reshape(shape)
+
+
+def _unpacked(stored: Any, count: int, element_type: str, dtype: Any) -> np.ndarray[Any, Any]:
+    halves = np.stack([stored & 0xF, stored >> 4], axis=-1).reshape(-1)[:count]
+    if element_type == "int4":
+        halves = (halves ^ 8).astype(np.int8) - np.int8(8)
+    values: np.ndarray[Any, Any] = halves.view(dtype) if element_type == "float4_e2m1fn" else halves.astype(dtype)
+    return values
+
+
+def _external_bytes(tensor: onnx.TensorProto, folder: Path | None, needed: int, label: str) -> bytes:
+    """The bytes of a tensor that lie in another file, which has to be below the folder of the model."""
+    entries = {entry.key: entry.value for entry in tensor.external_data}
+    location = entries.get("location", "")
+    if folder is None:
+        raise ValueError(f"{label} lies in the file {location!r}; pass the model as a path, so that it can be found")
+    parts = PurePosixPath(location).parts + PureWindowsPath(location).parts
+    if not location or ".." in parts or PurePosixPath(location).is_absolute() or PureWindowsPath(location).anchor:
+        raise ValueError(f"{label} lies in the file {location!r}, which is not below the folder of the model")
+    try:
+        path = (folder / location).resolve(strict=True)
+        if not path.is_relative_to(folder.resolve()) or not path.is_file():
+            raise ValueError(f"{label} lies in {location!r}, which is not a file below the folder of the model")
+        offset, length = (int(entries.get(key, default)) for key, default in (("offset", 0), ("length", needed)))
+        size = path.stat().st_size
+        if offset < 0 or length != needed or offset + length > size:
+            raise ValueError(
+                f"{label} takes {needed} bytes, but is said to be {length} bytes at {offset} of {location!r}, "
+                f"which has {size}"
+            )
+        with path.open("rb") as file:
+            file.seek(offset)
+            content: bytes = file.read(length)
+            return content
+    except OSError as error:
+        raise ValueError(f"{label} lies in the file {location!r}, which cannot be read: {error}") from error
+
+
+def dense_array_of(sparse: onnx.SparseTensorProto, folder: Path | None = None) -> np.ndarray[Any, Any]:
+    """The values of a sparse tensor, with all its zeros."""
+    values, indices = array_of(sparse.values, folder), array_of(sparse.indices, folder)
+    shape = tuple(sparse.dims)
+    if values.ndim != 1 or indices.dtype != np.int64 or any(length < 0 for length in shape):
+        raise ValueError(f"sparse tensor {sparse.values.name!r} needs 1-D values, int64 indices and a shape")
+    dense = np.zeros(prod(shape), dtype=values.dtype)
+    try:
+        if indices.ndim == 2:
+            indices = np.ravel_multi_index(tuple(indices.T), shape) if len(values) else indices[:, 0]
+        dense[indices] = values
+    except (ValueError, IndexError) as error:
+        raise ValueError(f"sparse tensor {sparse.values.name!r} has indices outside of its shape {shape}") from error
+    return dense.reshape(shape)
+
+
+def tensor_of(array: np.ndarray[Any, Any], name: str = "") -> onnx.TensorProto:
+    """An array as a tensor."""
+    element_type = element_type_of(array.dtype)
+    tensor = onnx.TensorProto(name=name, data_type=ONNX_TYPES[element_type].code, dims=array.shape)
+    if element_type == "string":
+        tensor.string_data.extend(str(text).encode("utf-8") for text in array.flat)
+    elif element_type in _HALF_BYTES:
+        flat = array.reshape(-1)
+        halves = flat.view(np.uint8) if element_type == "float4_e2m1fn" else flat.astype(np.int8).view(np.uint8)
+        halves = np.append(halves & 0xF, np.zeros(halves.size % 2, dtype=np.uint8)).astype(np.uint8)
+        tensor.raw_data = (halves[::2] | halves[1::2] << 4).tobytes()
+    else:
+        tensor.raw_data = array.astype(array.dtype.newbyteorder("<")).tobytes()
+    return tensor

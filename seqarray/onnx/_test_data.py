@@ -1,0 +1,139 @@
+"""Values in files: the test-data layout of onnx, and .npz."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Protocol
+from zipfile import BadZipFile, is_zipfile
+
+import numpy as np
+import onnx
+
+from seqarray._dtypes import ONNX_TYPES
+from seqarray.onnx._load.tensor_protos import array_of, tensor_of
+from seqarray.onnx._load.type_protos import ValueType
+
+
+class Declared(Protocol):
+    """An input or an output: its name and its type."""
+
+    @property
+    def name(self) -> str:
+        """The name."""
+
+    @property
+    def type(self) -> ValueType:
+        """The type."""
+
+
+def beside(model: Path) -> list[Path]:
+    """The folders test_data_set_0, test_data_set_1, ... beside a model."""
+    prefix = "test_data_set_"
+    found = [path for path in model.parent.glob(f"{prefix}*") if path.name.removeprefix(prefix).isdigit()]
+    return sorted(found, key=lambda path: int(path.name.removeprefix(prefix)))
+
+
+def read_folder(folder: Path, kind: str, declared: Sequence[Declared]) -> list[Any] | None:
+    """The values in input_0.pb, input_1.pb, ... (or output_0.pb, ...) of a folder; None if there are none."""
+    if not folder.is_dir():
+        raise ValueError(f"{folder} is no folder")
+    count = len(list(folder.glob(f"{kind}_*.pb")))
+    if count > len(declared):
+        raise ValueError(f"{folder} has {count} {kind}s; the model has {len(declared)}")
+    return [read_value(folder / f"{kind}_{i}.pb", declared[i].type) for i in range(count)] if count else None
+
+
+def read_value(path: Path, declared: ValueType) -> Any:
+    """A stored value of a declared type: a NumPy array, a list of them, or None for an optional that is absent."""
+    try:
+        content = path.read_bytes()
+        if not declared.optional:
+            return _sequence(content) if declared.sequence else array_of(_parsed(onnx.TensorProto, content))
+        optional = _parsed(onnx.OptionalProto, content)
+        if optional.HasField("sequence_value"):
+            return [array_of(tensor) for tensor in optional.sequence_value.tensor_values]
+        return array_of(optional.tensor_value) if optional.HasField("tensor_value") else None
+    except (OSError, TypeError, ValueError) as error:
+        raise ValueError(f"{path} cannot be read as {declared}: {error}") from error
+
+
+def _sequence(content: bytes) -> list[Any]:
+    return [array_of(tensor) for tensor in _parsed(onnx.SequenceProto, content).tensor_values]
+
+
+def _parsed(kind: Any, content: bytes) -> Any:
+    try:
+        return kind.FromString(content)
+    except Exception as error:  # protobuf's DecodeError, which has moved between its versions
+        raise ValueError(str(error)) from error
+
+
+def write_value(path: Path, name: str, value: Any, declared: ValueType) -> None:
+    """Store a NumPy array, a list of them, or None as a .pb file."""
+    proto: Any
+    sequence = None
+    if isinstance(value, list):
+        tensors = [tensor_of(array) for array in value]
+        sequence = onnx.SequenceProto(name=name, elem_type=onnx.SequenceProto.TENSOR, tensor_values=tensors)
+    if not declared.optional:
+        proto = tensor_of(value, name) if sequence is None else sequence
+    elif value is None:
+        proto = onnx.OptionalProto(name=name, elem_type=onnx.OptionalProto.UNDEFINED)
+    elif sequence is not None:
+        proto = onnx.OptionalProto(name=name, elem_type=onnx.OptionalProto.SEQUENCE, sequence_value=sequence)
+    else:
+        proto = onnx.OptionalProto(name=name, elem_type=onnx.OptionalProto.TENSOR, tensor_value=tensor_of(value, name))
+    path.write_bytes(proto.SerializeToString())
+
+
+def read_npz(path: Path, declared: Sequence[Declared]) -> dict[str, Any]:
+    """Values by name from an .npz file: arrays under their names, elements of sequences as NAME.0, NAME.1, ..."""
+    if path.exists() and not is_zipfile(path):
+        raise ValueError(f"{path} is no .npz file")
+    try:
+        with np.load(path, allow_pickle=False) as stored:
+            arrays = dict(stored)
+    except (OSError, ValueError, BadZipFile) as error:
+        raise ValueError(f"{path} cannot be read as .npz: {error}") from error
+    values: dict[str, Any] = {}
+    for value in declared:
+        if value.name in arrays:
+            values[value.name] = arrays.pop(value.name)
+        elif value.type.sequence:
+            length = arrays.pop(f"{value.name}.length", None)
+            elements: list[Any] = []
+            while (key := f"{value.name}.{len(elements)}") in arrays:
+                elements.append(arrays.pop(key))
+            later = [key for key in arrays if key.startswith(f"{value.name}.")]
+            if later:
+                raise ValueError(f"{path} has {later[0]!r}, but no '{value.name}.{len(elements)}'")
+            if length is not None and int(length) != len(elements):
+                raise ValueError(
+                    f"{path} has {len(elements)} elements of {value.name!r}, but {value.name}.length {length}"
+                )
+            if elements or length is not None:
+                values[value.name] = elements
+        if value.type.optional:
+            values.setdefault(value.name, None)
+    if arrays:
+        raise ValueError(f"{path} has a value {next(iter(arrays))!r}, which the model does not take")
+    return values
+
+
+def write_npz(path: Path, values: dict[str, Any]) -> None:
+    """Store values by name as `read_npz` reads them; a sequence also has its length, as NAME.length."""
+    arrays: dict[str, Any] = {}
+    for name, value in values.items():
+        if isinstance(value, list):
+            arrays[f"{name}.length"] = np.asarray(len(value))
+            arrays |= {f"{name}.{index}": element for index, element in enumerate(value)}
+        elif value is not None:
+            arrays[name] = value
+    for name, array in arrays.items():
+        if array.dtype.kind == "O":
+            arrays[name] = array.astype(str)
+        elif array.dtype.name in ONNX_TYPES and array.dtype.kind not in "biufc":
+            raise ValueError(f"{path}: {name!r} has dtype {array.dtype}, which .npz cannot hold; write .pb files")
+    with path.open("wb") as file:
+        np.savez(file, **arrays)
