@@ -19,7 +19,7 @@ import numpy as np
 
 import seqarray as sa
 from benchmarks import machine, models
-from seqarray._engines import pool as hostpool
+from seqarray._engines.settings import settings
 
 Work = Callable[[], Any]
 Kind = Callable[..., Work | None]
@@ -595,7 +595,7 @@ class SeqArray(Library):
         self.compiles = backend.compiles
 
     def recycles_at(self, nbytes: int) -> bool:
-        return self.recycles or (self.backend.name == "numpy" and nbytes >= hostpool.POOL_FROM)
+        return self.recycles or (self.backend.name == "numpy" and nbytes >= settings.pool_from)
 
     def array(self, host: np.ndarray) -> Any:
         return self.backend.array(host)

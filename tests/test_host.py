@@ -19,6 +19,7 @@ from seqarray._engines import numpy as host
 from seqarray._engines import pool as hostpool
 from seqarray._engines import standard
 from seqarray._engines import threads as hostthreads
+from seqarray._engines.settings import settings
 from seqarray.testing import assert_arrays_equal
 
 pytestmark = pytest.mark.engine
@@ -118,16 +119,16 @@ def assert_all_same(actual: Any, expected: Any, *, converted: bool = False) -> N
 def large(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., None]]:
     """Makes all work large: it is shared among so many threads, in recycled memory."""
     monkeypatch.setattr(hostpool, "host_pool", hostpool.HostPool(1 << 30))
-    monkeypatch.setattr(hostpool, "POOL_FROM", 1)
-    for name in ("THREADS_FROM", "PIECE_FROM", "ITEMS_FROM"):
-        monkeypatch.setattr(host, name, 1)
+    monkeypatch.setattr(settings, "pool_from", 1)
+    for name in ("threads_from", "piece_from", "items_from"):
+        monkeypatch.setattr(settings, name, 1)
     before = sa.get_num_threads()
 
     def large(threads: int, *, wide_row: int = 8, head_start: int = 0, block: int = 64) -> None:
         sa.set_num_threads(threads)
-        monkeypatch.setattr(host, "WIDE_ROW", wide_row)
-        monkeypatch.setattr(host, "HEAD_START", head_start)
-        monkeypatch.setattr(host, "BLOCK", block)
+        monkeypatch.setattr(settings, "wide_row", wide_row)
+        monkeypatch.setattr(settings, "head_start", head_start)
+        monkeypatch.setattr(settings, "block", block)
 
     large(2)
     yield large
@@ -403,7 +404,7 @@ def test_out_may_be_empty():
 
 
 def test_many_small_pieces_are_not_shared_among_threads(large, monkeypatch, shares):
-    monkeypatch.setattr(host, "PIECE_FROM", 100)
+    monkeypatch.setattr(settings, "piece_from", 100)
     arrays = [filled((2, 4), np.dtype(np.float32), start) for start in range(30)]
     assert_same(sa.concat_from_sequence(arrays, axis=0), np.concatenate(arrays))
     assert set(shares()) <= {1}

@@ -18,9 +18,9 @@ import pytest
 from numpy.lib import stride_tricks
 
 import seqarray as sa
-from seqarray._engines import numpy as host
 from seqarray._engines import pool as hostpool
 from seqarray._engines.pool import HostPool
+from seqarray._engines.settings import settings
 from tests.processes import PATIENCE, output_of, run_python
 
 pytestmark = pytest.mark.engine
@@ -46,8 +46,8 @@ def pool() -> HostPool:
 def small_pool(pool: HostPool, monkeypatch: pytest.MonkeyPatch) -> HostPool:
     """The pool of all results, from few bytes on."""
     monkeypatch.setattr(hostpool, "host_pool", pool)
-    monkeypatch.setattr(hostpool, "POOL_FROM", 1024)
-    monkeypatch.setattr(host, "THREADS_FROM", 1024)
+    monkeypatch.setattr(settings, "pool_from", 1024)
+    monkeypatch.setattr(settings, "threads_from", 1024)
     return pool
 
 
@@ -440,7 +440,7 @@ def test_chunks_keep_the_block_that_they_lie_in(small_pool, make):
 def test_small_results_are_not_made_in_the_pool(make):
     before = sa.host_pool.total_bytes()
     kept = make(ROWS)
-    assert kept.nbytes < hostpool.POOL_FROM
+    assert kept.nbytes < settings.pool_from
     assert sa.host_pool.total_bytes() == before
 
 

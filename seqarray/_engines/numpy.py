@@ -23,24 +23,13 @@ from seqarray._engines import plan
 from seqarray._engines import pool as hostpool
 from seqarray._engines import threads as hostthreads
 from seqarray._engines.facts import Facts
+from seqarray._engines.settings import settings
 
 NumPyArray = np.ndarray[Any, Any]
 
 ARRAY_TYPE = np.ndarray
 checks_shapes = True
 
-#: From this size on two threads are no slower than one, even for a single call out of the blue ...
-THREADS_FROM = 5 << 20
-#: ... if the pieces are not small: NumPy gives the GIL away for each, and takes it back.
-PIECE_FROM = 64 << 10
-#: What the caller copies before another thread has woken up.
-HEAD_START = 512 << 10
-#: Rows of pieces this long are cut across; narrower pieces are cut between.
-WIDE_ROW = 1 << 10
-#: Equal chunks are copied in blocks of rows of this size, which stay in the second-level cache.
-BLOCK = 512 << 10
-#: From this size on, short rows are copied as single items, if they are no longer than this.
-ITEMS_FROM, ITEMS_UP_TO = 64 << 10, 256
 #: From this many pieces on, of this size at most, a byte stream joins them faster than NumPy.
 STREAM_FROM, STREAM_PIECE = 16, 2 << 10
 
@@ -150,7 +139,7 @@ def join_list(arrays: Sequence[Any], axis: int, stack: int) -> NumPyArray | None
             return None
         nbytes = _bytes_of(arrays)
     dtype = arrays[0].dtype
-    if dtype not in _NATIVE_NUMBERS or (nbytes >= THREADS_FROM and _is_large(nbytes, count)):
+    if dtype not in _NATIVE_NUMBERS or (nbytes >= settings.threads_from and _is_large(nbytes, count)):
         return None
     # With casting="no" NumPy compares the dtypes on the way.
     if not stack:
@@ -177,19 +166,19 @@ def _bytes_of(arrays: Sequence[NumPyArray]) -> int:
     count = len(arrays)
     if count > 64:
         guess: int = count * max(arrays[i].nbytes for i in range(0, count, count // 16))
-        if guess < THREADS_FROM or guess < count * (PIECE_FROM // 16):
+        if guess < settings.threads_from or guess < count * (settings.piece_from // 16):
             return guess
     return sum([array.nbytes for array in arrays])
 
 
 def _is_large(nbytes: int, count: int) -> bool:
     """Whether threads or recycled memory are worth their while."""
-    return nbytes >= THREADS_FROM and (nbytes >= count * PIECE_FROM or nbytes >= hostpool.POOL_FROM)
+    return nbytes >= settings.threads_from and (nbytes >= count * settings.piece_from or nbytes >= settings.pool_from)
 
 
 def _threads_for(nbytes: int, count: int, dtype: np.dtype[Any], threads: int | None = None) -> int:
     """How many threads share a copy, of `threads` that may be used, or of as many as may be used now."""
-    if nbytes < THREADS_FROM or nbytes < count * PIECE_FROM or dtype.kind in "OUS":
+    if nbytes < settings.threads_from or nbytes < count * settings.piece_from or dtype.kind in "OUS":
         return 1  # NumPy keeps the GIL while it copies objects and text
     return hostthreads.usable_threads() if threads is None else threads
 
@@ -291,9 +280,9 @@ def _shared_copies(
     if threads == 1:
         return [partial(_copy_into, lambda: arrays, axis, ())]
     rows = plan.matrix(shape, axis).rows
-    across = 0 if axis and shape[0] >= 64 and nbytes >= WIDE_ROW * rows * len(arrays) else axis
+    across = 0 if axis and shape[0] >= 64 and nbytes >= settings.wide_row * rows * len(arrays) else axis
     cut = partial(_rows, arrays) if across != axis else partial(_columns, arrays, sizes, axis)
-    bounds = plan.shares(shape[across], nbytes, threads, HEAD_START)
+    bounds = plan.shares(shape[across], nbytes, threads, settings.head_start)
     before = (slice(None),) * across
     return [partial(_copy_into, partial(cut, lo, hi), axis, (*before, slice(lo, hi))) for lo, hi in pairwise(bounds)]
 
@@ -346,7 +335,7 @@ def _rejoined(run: Run, axis: int, kind: Kind, stack: bool) -> NumPyArray | None
 
 def duplicate(array: NumPyArray, kind: Kind) -> NumPyArray:
     """A copy of one array, in the dtype of `kind`, row-major."""
-    if array.nbytes < THREADS_FROM:
+    if array.nbytes < settings.threads_from:
         if kind.exact and type(array) is np.ndarray:
             return array.copy()
         return np.array(array, dtype=kind.dtype, order="C")
@@ -355,7 +344,7 @@ def duplicate(array: NumPyArray, kind: Kind) -> NumPyArray:
     if source.flags.c_contiguous:
         into, source = target.reshape(-1), source.reshape(-1)
     threads = _threads_for(target.nbytes, 1, target.dtype)
-    bounds = plan.shares(len(into), target.nbytes, threads, HEAD_START)
+    bounds = plan.shares(len(into), target.nbytes, threads, settings.head_start)
     hostthreads.share([partial(np.copyto, into[lo:hi], source[lo:hi]) for lo, hi in pairwise(bounds)])
     return target
 
@@ -365,7 +354,7 @@ def split(array: NumPyArray, cut: Cut, starts: Column, stops: Column, kind: Kind
     shape, axis, dropped, _ = cut
     if axis == 0 or prod(shape[:axis]) == 1:
         # Along the first axis, the chunks of a row-major copy follow one another already.
-        plain = array.nbytes < THREADS_FROM and kind.exact and type(array) is _ndarray
+        plain = array.nbytes < settings.threads_from and kind.exact and type(array) is _ndarray
         return (Run(array.copy() if plain else duplicate(array, kind), cut, starts, stops),)
     base = hostpool.empty((array.size,), kind.dtype)
     packed = Run(base, Cut(shape, axis, dropped, True), starts, stops)
@@ -379,7 +368,7 @@ def split(array: NumPyArray, cut: Cut, starts: Column, stops: Column, kind: Kind
         _copy_rows(base.reshape(count, rows, width), source, rows, threads)
         return (packed,)
     chunks = Run(np.asarray(array), cut, starts, stops)
-    bounds = plan.shares(shape[axis], base.nbytes, threads, HEAD_START)
+    bounds = plan.shares(shape[axis], base.nbytes, threads, settings.head_start)
     first = [bisect_left(starts, bound) for bound in bounds[:-1]] + [count]
     hostthreads.share([partial(_copy_chunks, packed, chunks, lo, hi) for lo, hi in pairwise(first)])
     return (packed,)
@@ -393,13 +382,17 @@ def _copy_chunks(targets: Run, sources: Run, first: int, last: int) -> None:
 def _copy_rows(target: NumPyArray, source: NumPyArray, rows: int, threads: int) -> None:
     """Copy between arrays of shape (chunks, rows, width), whose rows lie apart in one of them."""
     nbytes = target.shape[2] * target.itemsize
-    if target.nbytes >= ITEMS_FROM and target.itemsize < nbytes <= ITEMS_UP_TO and source.dtype == target.dtype:
+    if (
+        target.nbytes >= settings.items_from
+        and target.itemsize < nbytes <= settings.items_up_to
+        and source.dtype == target.dtype
+    ):
         target, source = _with_rows_as_items(target, nbytes), _with_rows_as_items(source, nbytes)
-    if target.nbytes < 4 * BLOCK:
+    if target.nbytes < 4 * settings.block:
         np.copyto(target, source)
         return
-    bounds = plan.shares(rows, target.nbytes, threads, HEAD_START)
-    step = max(1, BLOCK * rows // target.nbytes)
+    bounds = plan.shares(rows, target.nbytes, threads, settings.head_start)
+    step = max(1, settings.block * rows // target.nbytes)
     hostthreads.share([partial(_copy_blocks, target, source, lo, hi, step) for lo, hi in pairwise(bounds)])
 
 

@@ -16,9 +16,7 @@ from typing import Any
 import numpy as np
 
 from seqarray._arguments import is_integer
-
-#: Results below this size stay with the C library, which recycles them itself.
-POOL_FROM = 32 << 20
+from seqarray._engines.settings import settings
 
 _ROUNDING = 256 << 10
 _ALIGNMENT = 64
@@ -172,6 +170,6 @@ host_pool = HostPool(_default_limit())
 
 def empty(shape: tuple[int, ...], dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
     """An uninitialised array for a result: in the pool's memory if it is large."""
-    if prod(shape) * dtype.itemsize < POOL_FROM or dtype.hasobject:
+    if prod(shape) * dtype.itemsize < settings.pool_from or dtype.hasobject:
         return np.empty(shape, dtype)
     return host_pool._empty(shape, dtype)

@@ -1,7 +1,7 @@
 """The sequence family and the optional operators, bound ahead for one node.
 
-The functions of `seqarray._operators` are called directly where the inputs are what a model usually has; everything else
-goes through `seqarray.opset.run`, which has the rules of every version and the messages for what is wrong.
+The operators' functions are called directly where the inputs are what a model usually has; everything else goes
+through `seqarray.opset.run`, which has the rules of every version and the messages for what is wrong.
 """
 
 from __future__ import annotations

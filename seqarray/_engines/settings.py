@@ -1,0 +1,40 @@
+"""When the NumPy engine uses threads and recycled memory: measured sizes, in one object that tests may change."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(slots=True)
+class Settings:
+    """Sizes in bytes at which the NumPy engine changes its way of copying.
+
+    Attributes
+    ----------
+    threads_from : int
+        Minimum total size for several threads.
+    piece_from : int
+        Minimum mean size of the pieces for several threads: NumPy takes the GIL back once for each piece.
+    head_start : int
+        What the calling thread copies before another one has woken up.
+    wide_row : int
+        Rows of pieces from this size on are shared out whole; of narrower ones, columns are.
+    block : int
+        Equal chunks are copied in blocks of rows of this size, which fit in the second-level cache.
+    items_from, items_up_to : int
+        In copies from `items_from` on, rows of at most `items_up_to` bytes are copied as single items.
+    pool_from : int
+        Minimum size of a result in recycled memory; below it, the C library recycles.
+    """
+
+    threads_from: int = 5 << 20
+    piece_from: int = 64 << 10
+    head_start: int = 512 << 10
+    wide_row: int = 1 << 10
+    block: int = 512 << 10
+    items_from: int = 64 << 10
+    items_up_to: int = 256
+    pool_from: int = 32 << 20
+
+
+settings = Settings()
