@@ -13,8 +13,7 @@ import numpy as np
 import pytest
 
 import seqarray as sa
-from seqarray._dtypes import can_hold
-from seqarray._libraries import entering, resolve_namespace
+from seqarray._libraries import library_for, resolve_library
 
 # Doctests are collected by importing, and this module needs CuPy.
 collect_ignore = [] if importlib.util.find_spec("cupy") else ["seqarray/_engines/cupy.py"]
@@ -80,9 +79,12 @@ def pytest_configure(config: pytest.Config) -> None:
         if toolchain.missing() is None:
             entry_points.start()
     if config.getoption("--standard-only"):
-        from seqarray import _engines as copying
+        from seqarray._engines import standard
+        from seqarray._libraries import LIBRARIES, NUMPY, Library
 
-        copying.ENGINES.clear()
+        NUMPY.engine = standard
+        for library in LIBRARIES.values():
+            library.engine_module = Library.engine_module
 
 
 def on_cupy_host(config: pytest.Config) -> bool:
@@ -149,11 +151,11 @@ class Backend:
 
     def holds(self, element_type: str) -> bool:
         """Whether arrays of this backend can be of an element type."""
-        return can_hold(self.xp, element_type, self.device)
+        return library_for(self.xp).can_hold(element_type, self.device)
 
     def current(self) -> AbstractContextManager[Any]:
         """A context for expressions of arrays of the backend: CuPy computes on the current device only."""
-        return entering(self.xp, self.device)
+        return library_for(self.xp).on_device(self.device)
 
     def array(self, values: Any, dtype: Any = None) -> Any:
         """An array of the backend with these values; skips the test where it cannot hold their type."""
@@ -204,10 +206,10 @@ def backend(request: pytest.FixtureRequest) -> Iterator[Backend]:
         case "jax" | "jax-x64":
             before = module.config.jax_enable_x64
             module.config.update("jax_enable_x64", name == "jax-x64")
-            yield Backend(name, resolve_namespace("jax", operator="conftest"), None)
+            yield Backend(name, resolve_library("jax", operator="conftest").namespace, None)
             module.config.update("jax_enable_x64", before)
             return
-    yield Backend(name, resolve_namespace(BACKENDS[name], operator="conftest"), device)
+    yield Backend(name, resolve_library(BACKENDS[name], operator="conftest").namespace, device)
 
 
 @pytest.fixture

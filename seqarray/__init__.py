@@ -1,5 +1,6 @@
 """The ONNX sequence operators on every array library of the Python array API standard."""
 
+from typing import TYPE_CHECKING as _TYPE_CHECKING
 from typing import Any as _Any
 
 from seqarray import opset, testing
@@ -19,6 +20,9 @@ from seqarray._operators import (
 from seqarray._pytrees import register_pytrees
 from seqarray._sequence import ArraySequence
 
+if _TYPE_CHECKING:
+    from seqarray import onnx
+
 __version__ = "0.1.0"
 
 __all__ = [
@@ -26,6 +30,7 @@ __all__ = [
     "concat_from_sequence",
     "get_num_threads",
     "host_pool",
+    "onnx",
     "opset",
     "register_pytrees",
     "sequence_at",
@@ -42,10 +47,16 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> _Any:
-    """`seqarray.onnx` is imported when it is first asked for: it needs the onnx package."""
-    if name == "onnx":
-        import importlib  # noqa: PLC0415
+def __dir__() -> list[str]:
+    return [name for name in globals() if name.startswith("__")] + __all__
 
-        return importlib.import_module("seqarray.onnx")
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+if not _TYPE_CHECKING:
+
+    def __getattr__(name: str) -> _Any:
+        """Import `seqarray.onnx` when it is first used: it needs the onnx package."""
+        if name == "onnx":
+            import importlib  # noqa: PLC0415
+
+            return importlib.import_module("seqarray.onnx")
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

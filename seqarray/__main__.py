@@ -9,13 +9,9 @@ import sys
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-import numpy as np
-
 from seqarray import __version__
-from seqarray._dtypes import can_hold
-from seqarray._libraries import namespace_of, resolve_namespace
+from seqarray._libraries import LIBRARIES, resolve_library
 
-_LIBRARIES = ("numpy", "cupy", "torch", "jax", "dask", "array_api_strict")
 _COLUMNS = ("string", "bfloat16", "float8_e4m3fn", "int64")
 _HEADINGS = ("library", "version", "device", "string", "bfloat16", "float8", "int64")
 
@@ -42,7 +38,7 @@ def main(arguments: Sequence[str] = ()) -> int:
         epilog="python -m seqarray run MODEL.onnx runs an ONNX model; python -m seqarray run --help says more.",
     ).parse_args(arguments)
     print(f"seqarray {__version__}, Python {sys.version.split()[0]}")
-    rows = [_HEADINGS, *(row for library in _LIBRARIES for row in _rows(library))]
+    rows = [_HEADINGS, *(row for library in LIBRARIES for row in _rows(library))]
     widths = [max(map(len, column)) for column in zip(*(row for row in rows if len(row) > 3), strict=True)]
     for row in rows:
         print("  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=False)).rstrip())
@@ -65,62 +61,30 @@ def _run_model(arguments: Sequence[str]) -> int:
     return status
 
 
-def _rows(library: str) -> Iterator[tuple[str, ...]]:
-    """One row for every device of a library, or one that says why there is none."""
+def _rows(name: str) -> Iterator[tuple[str, ...]]:
+    """Yield one row for every device of a library, or one with the reason why there is none."""
     try:
-        importlib.import_module(library)
+        importlib.import_module(name)
     except ModuleNotFoundError:
-        yield library, "-", "not installed"
+        yield name, "-", "not installed"
         return
     except Exception as error:  # a broken driver can raise anything, and the other rows are still wanted
-        yield library, "-", f"cannot be imported ({_first_line(error)})"
+        yield name, "-", f"cannot be imported ({type(error).__name__}: {error})".splitlines()[0]
         return
-    version = _version(library)
-    if library == "cupy":
-        reason = _why_no_gpu()
-        if reason:
-            yield library, version, f"no usable GPU ({reason})"
-            return
-    xp = resolve_namespace(library, operator="python -m seqarray")
-    for device in _devices(library, xp):
-        yield library, version, str(device), *("yes" if can_hold(xp, t, device) else "no" for t in _COLUMNS)
+    version, library = _version(name), resolve_library(name, operator="python -m seqarray")
+    assert library is not None
+    if reason := library.why_unusable():
+        yield name, version, f"no usable GPU ({reason})"
+        return
+    for device in library.devices():
+        yield name, version, str(device), *("yes" if library.can_hold(t, device) else "no" for t in _COLUMNS)
 
 
-def _version(library: str) -> str:
+def _version(name: str) -> str:
     try:
-        return importlib.metadata.version(library)
+        return importlib.metadata.version(name)
     except importlib.metadata.PackageNotFoundError:
-        return str(importlib.import_module(library).__version__)
-
-
-def _why_no_gpu() -> str:
-    """Why CuPy cannot compute here, or "": an import succeeds without a GPU, so a kernel has to run."""
-    cupy: Any = importlib.import_module("cupy")
-    try:
-        if not cupy.cuda.is_available():
-            return "no CUDA driver or device"
-        np.testing.assert_equal((cupy.arange(2) + 1).get(), [1, 2])
-    except Exception as error:  # whatever a driver, a compiler or a device can raise, the table is to be printed
-        return _first_line(error)
-    return ""
-
-
-def _first_line(error: Exception) -> str:
-    return f"{type(error).__name__}: {error}".splitlines()[0]
-
-
-def _devices(library: str, xp: Any) -> list[Any]:
-    if library == "jax":
-        return list(importlib.import_module("jax").devices())
-    if library == "cupy":
-        return [xp.cuda.Device(i) for i in range(xp.cuda.runtime.getDeviceCount())]
-    if library == "torch":
-        torch = importlib.import_module("torch")
-        return ["cpu", *(f"cuda:{i}" for i in range(torch.cuda.device_count()))]
-    if library == "dask":
-        return ["cpu"]
-    devices: list[Any] = namespace_of(xp.zeros(1)).__array_namespace_info__().devices()
-    return devices
+        return str(importlib.import_module(name).__version__)
 
 
 if __name__ == "__main__":

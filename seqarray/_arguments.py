@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from seqarray._dtypes import element_type_of
-from seqarray._libraries import is_compiling, is_lazy, namespace_of
+from seqarray._libraries import is_compiling, library_of
 
 Shape = tuple[int, ...]
 #: Host integers, one for every chunk: a range when they are evenly spaced, an int64 array when there are many.
@@ -21,25 +21,25 @@ _INTEGER_TYPES = frozenset("int8 int16 int32 int64 uint8 uint16 uint32 uint64".s
 _LONG_COLUMN = 64
 
 
-def flag(value: Any, *, operator: str, name: str) -> bool:
-    """An ONNX integer attribute that is 0 or 1, or a bool."""
+def flag(value: Any, operator: str, name: str) -> bool:
+    """Return an ONNX integer attribute that is 0 or 1, or a bool, as a bool."""
     if type(value) is int and 0 <= value <= 1:
         return value == 1
     if isinstance(value, (int, np.integer, np.bool_)):
         if value in (0, 1):
             return bool(value)
         raise ValueError(f"{operator}: {name} is {value}; expected 0 or 1")
-    raise TypeError(f"{operator}: {name} is {_described(value)}; expected 0 or 1")
+    raise TypeError(f"{operator}: {name} is {describe(value)}; expected 0 or 1")
 
 
 def copy_flag(copy: Any, *, operator: str) -> None:
-    """`copy` is True, False or None."""
+    """Check that `copy` is True, False or None."""
     if copy is not True and copy is not None and copy is not False:
-        raise TypeError(f"{operator}: copy is {_described(copy)}; expected True, False or None")
+        raise TypeError(f"{operator}: copy is {describe(copy)}; expected True, False or None")
 
 
 def axis_in_range(axis: Any, rank: int, *, operator: str, of: str, new: bool = False) -> int:
-    """An axis counted from the front.  With `new`, the place of an axis that is about to be inserted."""
+    """Return an axis counted from the front; with `new`, the place of an axis that is about to be inserted."""
     place = axis if type(axis) is int else integer(axis, operator=operator, name="axis")
     places = rank + new
     if -places <= place < places:
@@ -52,7 +52,7 @@ def axis_in_range(axis: Any, rank: int, *, operator: str, of: str, new: bool = F
 
 
 def position_in_range(position: Any, length: int, *, operator: str, insertion: bool = False) -> int:
-    """A position counted from the front: of an element, or with `insertion` of a gap between elements."""
+    """Return a position counted from the front: of an element, or with `insertion` of a gap between elements."""
     place = position
     if type(place) is not int:
         place = integer(position, operator=operator, name="position", one_element=True)
@@ -68,7 +68,7 @@ def position_in_range(position: Any, length: int, *, operator: str, insertion: b
 
 
 def integer(value: Any, *, operator: str, name: str, one_element: bool = False) -> int:
-    """A host integer from an int, a NumPy integer or a 0-d integer array (with `one_element` also of shape (1,)).
+    """Return a host integer from an int, a NumPy integer or a 0-d integer array (with `one_element` also of shape (1,)).
 
     An array on a device is read here, once; a lazy or traced one is refused.
     """
@@ -84,16 +84,16 @@ def integer(value: Any, *, operator: str, name: str, one_element: bool = False) 
 
 
 def is_integer(value: Any) -> bool:
-    """Python counts bool among the integers, and NumPy timedelta64."""
+    """Return whether a value is an integer; Python counts bool among them, and NumPy timedelta64."""
     return isinstance(value, (int, np.integer)) and not isinstance(value, (bool, np.timedelta64))
 
 
 def _integer_array(value: Any, *, operator: str, name: str) -> Any:
-    """`value`, if it is an array of integers whose values can be read now."""
+    """Return `value` if it is an array of integers whose values can be read now."""
     try:
-        namespace_of(value)
+        library_of(value)
     except TypeError:
-        raise TypeError(f"{operator}: {name} is {_described(value)}; expected an integer") from None
+        raise TypeError(f"{operator}: {name} is {describe(value)}; expected an integer") from None
     if element_type_of(value.dtype) not in _INTEGER_TYPES:
         raise TypeError(f"{operator}: {name} has dtype {value.dtype}; expected an integer")
     check_readable(value, operator=operator, name=name)
@@ -101,7 +101,7 @@ def _integer_array(value: Any, *, operator: str, name: str) -> Any:
 
 
 def host_values(array: Any, number: type[int] | type[float]) -> list[Any]:
-    """The values of a 1-D array as Python numbers, in one read of its device."""
+    """Return the values of a 1-D array as Python numbers, in one read of its device."""
     if hasattr(array, "tolist"):
         values: list[Any] = array.tolist()
         return values
@@ -110,22 +110,30 @@ def host_values(array: Any, number: type[int] | type[float]) -> list[Any]:
 
 
 def check_readable(array: Any, *, operator: str, name: str) -> None:
-    """The values of an array can be read now."""
-    if is_lazy(array):
+    """Check that the values of an array can be read now."""
+    if library_of(array).is_lazy(array):
         raise TypeError(
             f"{operator}: {name} is of type {type(array).__name__}, whose value is not known yet; "
             "pass a host integer instead"
         )
 
 
-def _described(value: Any) -> str:
-    """`value` for a message: short values in full, others by their type."""
+def describe(value: Any) -> str:
+    """Describe a value for a message: short ones in full, others by their type."""
     text = repr(value)
     return f"{text} ({type(value).__name__})" if len(text) <= 40 else f"of type {type(value).__name__}"
 
 
+def check_text(array: Any, *, label: str) -> None:
+    """Check that a NumPy array of text holds str: object arrays may hold anything, StringDType missing values."""
+    if isinstance(array, np.ndarray) and array.dtype.kind in "OT":
+        for item in array.flat:
+            if not isinstance(item, str):
+                raise TypeError(f"{label} has dtype {array.dtype} and holds {item!r}; a string tensor holds str")
+
+
 def length_along(shape: Sequence[Any], axis: int, *, operator: str, of: str) -> int:
-    """The length of an axis, where it is known before anything is computed."""
+    """Return the length of an axis; raise a ValueError where it is not known before it is computed."""
     length = shape[axis]
     if type(length) is int:
         return length
@@ -138,12 +146,12 @@ def length_along(shape: Sequence[Any], axis: int, *, operator: str, of: str) -> 
 
 
 def is_unknown(length: Any) -> bool:
-    """Whether a length stands for one that only a computation can tell (dask writes nan, others None)."""
+    """Return whether a length is unknown until it is computed (dask writes nan, others None)."""
     return length is None or (isinstance(length, float) and isnan(length))
 
 
 def equal_chunks(length: int, chunk: Any, *, operator: str) -> tuple[Column, Column]:
-    """Starts and stops of chunks of one size; only the last may be smaller, so the last stop may exceed the length."""
+    """Return starts and stops of chunks of one size; the last may be smaller, so its stop may exceed the length."""
     if chunk <= 0:
         raise ValueError(f"{operator}: split is {chunk}; a scalar split must be greater than 0")
     count = -(-length // chunk)
@@ -153,7 +161,7 @@ def equal_chunks(length: int, chunk: Any, *, operator: str) -> tuple[Column, Col
 def chunks_of_sizes(
     length: int, sizes: Any, *, axis: int, operator: str, name: str = "split", ranks: str = "1-D"
 ) -> tuple[Column, Column]:
-    """Starts and stops of chunks whose sizes are a list, a tuple or a 1-D integer array."""
+    """Return starts and stops of chunks whose sizes are a list, a tuple or a 1-D integer array."""
     if isinstance(sizes, (list, tuple)):
         sizes = _checked_integers(sizes, operator=operator, name=name)
     else:
@@ -179,7 +187,7 @@ def chunks_of_sizes(
 
 
 def _long_columns(sizes: Any, length: int) -> tuple[Column, Column] | None:
-    """Starts and stops of many chunks; None if anything about the sizes is wrong."""
+    """Return starts and stops of many chunks; None if anything about the sizes is wrong."""
     try:
         column = np.asarray(sizes, dtype=np.int64)
     except OverflowError:
@@ -200,12 +208,12 @@ def _checked_integers(sizes: Sequence[Any], *, operator: str, name: str) -> list
         return list(sizes)
     for index, size in enumerate(sizes):
         if not is_integer(size):
-            raise TypeError(f"{operator}: {name}[{index}] is {_described(size)}; expected an integer")
+            raise TypeError(f"{operator}: {name}[{index}] is {describe(size)}; expected an integer")
     return [_operator.index(size) for size in sizes]
 
 
 def sizes_of_parts(length: int, parts: int, *, axis: int, operator: str) -> list[int]:
-    """Split-18: `parts` equal sizes, of which the last may be smaller, down to 0 but not below."""
+    """Return `parts` equal sizes, of which the last may be smaller, down to 0 but not below (Split-18)."""
     if parts <= 0:
         raise ValueError(f"{operator}: num_outputs is {parts}; it must be greater than 0")
     size = -(-length // parts)
@@ -219,7 +227,7 @@ def sizes_of_parts(length: int, parts: int, *, axis: int, operator: str) -> list
 
 
 def check_joinable(shapes: Sequence[Shape], axis: int, *, operator: str, stack: bool) -> None:
-    """All shapes are equal, except along `axis` when the arrays are concatenated.  Unknown lengths agree with any."""
+    """Check that shapes are equal, except along `axis` when arrays are concatenated; unknown lengths agree with any."""
     first = shapes[0]
     # Counting shapes that are not known until later is beyond torch.compile.
     if not is_compiling() and shapes.count(first) == len(shapes):

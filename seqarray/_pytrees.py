@@ -6,7 +6,7 @@ import importlib
 from collections.abc import Iterable
 from typing import Any
 
-from seqarray._libraries import device_name, loaded, namespace_name, on_new_array_type
+from seqarray._libraries import Library, loaded, on_new_library
 from seqarray._sequence import ArraySequence, rebuilt
 
 _registered: set[str] = set()
@@ -47,13 +47,13 @@ def register_pytrees() -> None:
 
 
 def _context(sequence: ArraySequence[Any]) -> Context:
-    # Elements know what they are.  Said here too, it would make trees of different dtypes different structures.
+    # The element type of elements would make trees of different dtypes different structures.
     if len(sequence):
         return "", None, None
-    namespace = sequence.namespace
-    if namespace is None:
+    library = sequence._kind.library
+    if library is None:
         return sequence.element_type, None, sequence.device
-    return sequence.element_type, namespace_name(namespace), device_name(namespace, sequence.device)
+    return sequence.element_type, str(library.namespace.__name__), library.device_name(sequence.device)
 
 
 def _flatten(sequence: ArraySequence[Any]) -> tuple[list[Any], Context]:
@@ -64,10 +64,10 @@ def _unflatten(elements: Iterable[Any], context: Context) -> ArraySequence[Any]:
     return rebuilt(*context, tuple(elements))
 
 
-def _register_if_needed(library: str) -> None:
-    if library in ("jax", "torch"):
-        register_pytrees()
+def _register_for(library: Library) -> None:
+    del library
+    register_pytrees()
 
 
-on_new_array_type.append(_register_if_needed)
+on_new_library.append(_register_for)
 register_pytrees()

@@ -9,32 +9,13 @@ from itertools import chain
 from math import prod
 from typing import Any, Generic, NoReturn, TypeVar, final, overload
 
-import numpy as np
-
 from seqarray import _blocks
 from seqarray._arguments import Shape, axis_in_range, copy_flag
-from seqarray._blocks import Block, Blocks
-from seqarray._dtypes import (
-    OPAQUE,
-    Kind,
-    admit,
-    as_array,
-    as_element_type,
-    dtype_for,
-    itemsize_of,
-    kind_of,
-)
-from seqarray._engines import engine_for
-from seqarray._engines.facts import Facts
-from seqarray._libraries import (
-    Array,
-    as_device,
-    device_name,
-    library_of,
-    namespace_name,
-    resolve_namespace,
-    same_device,
-)
+from seqarray._blocks import Blocks
+from seqarray._dtypes import as_element_type, itemsize_of
+from seqarray._kind import OPAQUE, Kind, kind_of_all
+from seqarray._libraries import Library, resolve_library, same_device
+from seqarray._pickling import kind_of_pickled, pickled
 from seqarray._transfer import OPERATOR, kind_of_blocks, move, target_device
 
 ArrayT = TypeVar("ArrayT")
@@ -85,7 +66,7 @@ class ArraySequence(Generic[ArrayT]):
     (2, (2, 1), array([[1., 1., 1.]]))
     """
 
-    __slots__ = ("__weakref__", "_block_ends", "_blocks", "_facts", "_kind", "_length")
+    __slots__ = ("__weakref__", "_block_ends", "_blocks", "_kind", "_length")
 
     __array_ufunc__ = None
 
@@ -93,7 +74,6 @@ class ArraySequence(Generic[ArrayT]):
     _blocks: Blocks
     _length: int
     _block_ends: list[int] | None
-    _facts: Facts | None
 
     def __new__(
         cls,
@@ -104,17 +84,17 @@ class ArraySequence(Generic[ArrayT]):
         xp: Any = None,
         device: Any = None,
     ) -> ArraySequence[ArrayT]:
-        namespace = resolve_namespace(xp, operator="ArraySequence")
+        library = resolve_library(xp, operator="ArraySequence")
         if isinstance(arrays, ArraySequence):
             kind, elements, length = arrays._kind, arrays._blocks, arrays._length
         elif isinstance(arrays, (list, tuple)):
-            kind, checked = _checked(arrays, operator="ArraySequence")
+            kind, checked = kind_of_all(arrays, "ArraySequence")
             elements, length = _blocks.from_arrays(checked), len(checked)
         else:
             raise TypeError(f"ArraySequence: expected a list or tuple of arrays, got {type(arrays).__name__}")
-        if dtype is not None or namespace is not None or device is not None:
+        if dtype is not None or library is not None or device is not None:
             wanted = as_element_type(dtype, operator="ArraySequence") if dtype is not None else kind.element_type
-            kind = _declared(kind, wanted, namespace, device, length)
+            kind = _declared(kind, wanted, library, device, length)
         return make(kind, elements, length)
 
     def __init_subclass__(cls) -> NoReturn:
@@ -152,7 +132,7 @@ class ArraySequence(Generic[ArrayT]):
 
     def __repr__(self) -> str:
         count = f"{self._length} {self._kind.element_type} array{'' if self._length == 1 else 's'}"
-        where = "" if self._kind.namespace is None else f", {self._kind.library}"
+        where = "" if self._kind.library is None else f", {self._kind.library.name}"
         if self._kind.device is not None:
             where += f" on {self._kind.device}"
         shown = self[:6].shapes if self._kind is not OPAQUE else ()
@@ -160,37 +140,28 @@ class ArraySequence(Generic[ArrayT]):
         return f"<ArraySequence of {count}{where}{': ' if shown else ''}{shapes if shown else ''}>"
 
     def __contains__(self, value: object) -> NoReturn:
-        raise TypeError("ArraySequence: arrays have no single truth of being equal; compare the elements yourself")
+        raise TypeError("ArraySequence: 'in' is not supported, since equality of arrays is elementwise; "
+            "use any(np.array_equal(x, element) for element in s)")
 
     def index(self, *_: object) -> NoReturn:
-        """Refused: arrays have no single truth of being equal."""
+        """Raise a TypeError: equality of arrays is elementwise."""
         raise TypeError("ArraySequence: index() would need to compare arrays; compare the elements yourself")
 
     def count(self, *_: object) -> NoReturn:
-        """Refused: arrays have no single truth of being equal."""
+        """Raise a TypeError: equality of arrays is elementwise."""
         raise TypeError("ArraySequence: count() would need to compare arrays; compare the elements yourself")
 
     def __copy__(self) -> ArraySequence[ArrayT]:
         return self
 
     def __deepcopy__(self, memo: dict[int, Any]) -> ArraySequence[ArrayT]:
-        if self._kind.library == "cupy":
+        if self._kind.library is not None and self._kind.library.pickles_on_host:
             return self.to(copy=True)
-        rebuild, arguments = self.__reduce__()
-        copied: ArraySequence[ArrayT] = rebuild(*deepcopy(arguments, memo))
+        copied: ArraySequence[ArrayT] = _unpickled(*deepcopy(pickled(self._kind, self._blocks), memo))
         return copied
 
     def __reduce__(self) -> tuple[Any, ...]:
-        kind = self._kind
-        namespace = None if kind.namespace is None else namespace_name(kind.namespace)
-        if kind.library == "cupy" and self._blocks:
-            # CuPy itself would pickle every element, and unpickle it on whichever device is current.
-            elements = move(self._blocks, kind, resolve_namespace("numpy", operator=OPERATOR), "cpu", None)
-            return _unpickled, (kind.element_type, namespace, kind.device.id, kind.exact, elements)
-        elements = tuple(_owned(block if isinstance(block, tuple) else block.trimmed(), kind) for block in self._blocks)
-        # Elements know their device; an empty sequence has to be told.
-        device = None if elements else device_name(kind.namespace, kind.device)
-        return _unpickled, (kind.element_type, namespace, device, kind.exact, elements)
+        return _unpickled, tuple(pickled(self._kind, self._blocks))
 
     def to(self, *, xp: Any = None, device: Any = None, copy: bool | None = None) -> ArraySequence[Any]:
         """The same elements as arrays of another library, or on another device.
@@ -235,20 +206,21 @@ class ArraySequence(Generic[ArrayT]):
         """
         copy_flag(copy, operator=OPERATOR)
         kind = self._kind
-        namespace = kind.namespace if xp is None else resolve_namespace(xp, operator=OPERATOR)
+        library = kind.library if xp is None else resolve_library(xp, operator=OPERATOR)
         if kind is OPAQUE:
             raise TypeError(f"{OPERATOR}: the elements of the sequence are not arrays")
         if not self._length:
-            if namespace is kind.namespace and device is None:
+            if library is kind.library and device is None:
                 return self
-            return make(empty(kind.element_type, namespace, device, operator=OPERATOR)._kind, (), 0)
-        device = target_device(kind, namespace, device)
-        blocks = move(self._blocks, kind, namespace, device, copy)
+            return make(empty_kind(kind.element_type, library, device, operator=OPERATOR), (), 0)
+        assert library is not None
+        device = target_device(kind, library, device)
+        blocks = move(self._blocks, kind, library, device, copy)
         if blocks is self._blocks:
             return self
         if kind.exact:
             return make(kind_of_blocks(blocks), blocks, self._length)
-        kind, _ = _checked(list(chain.from_iterable(blocks)), operator=OPERATOR)
+        kind, _ = kind_of_all(list(chain.from_iterable(blocks)), OPERATOR)
         return make(kind, blocks, self._length)
 
     @property
@@ -331,68 +303,55 @@ Sequence.register(ArraySequence)
 
 
 def make(kind: Kind, blocks: Blocks, length: int) -> ArraySequence[Any]:
-    """A sequence around blocks that are known to be right."""
+    """Return a sequence around blocks that have been checked."""
     sequence: ArraySequence[Any] = _new(ArraySequence)
     sequence._kind = kind
     sequence._blocks = blocks
     sequence._length = length
     sequence._block_ends = None
-    sequence._facts = None
     return sequence
 
 
-def empty(element_type: str, namespace: Any, device: Any, *, operator: str) -> ArraySequence[Any]:
-    """An empty sequence of an element type, if `namespace` can hold it."""
+def empty_kind(element_type: str, library: Library | None, device: Any, *, operator: str) -> Kind:
+    """Return the kind of an empty sequence of an element type; raise a TypeError if the library cannot hold it."""
     dtype = None
-    if namespace is not None:
-        device = as_device(namespace, device, operator=operator)
-        dtype = dtype_for(namespace, element_type, device, operator=operator)
-    return make(Kind(element_type, namespace=namespace, dtype=dtype, device=device), (), 0)
+    if library is not None:
+        device = library.as_device(device, operator=operator)
+        dtype = library.dtype_for(element_type, device, operator=operator)
+    return Kind(element_type, library=library, dtype=dtype, device=device)
 
 
 def as_sequence(value: Any, *, operator: str) -> ArraySequence[Any]:
-    """`value` if it is a sequence; a list or tuple of arrays as one."""
+    """Return `value` if it is a sequence; a list or tuple of arrays as one."""
     if type(value) is ArraySequence:
         return value
-    if isinstance(value, (list, tuple)):
-        kind, checked = _checked(value, operator=operator)
-        return make(kind, _blocks.from_arrays(checked), len(checked))
+    if not isinstance(value, (list, tuple)):
+        refuse_sequence(value, operator=operator)
+    kind, checked = kind_of_all(value, operator)
+    return make(kind, _blocks.from_arrays(checked), len(checked))
+
+
+def refuse_sequence(value: Any, *, operator: str) -> NoReturn:
+    """Raise the TypeError for what is given in the place of a sequence."""
     raise TypeError(
         f"{operator}: expected an ArraySequence, or a list or tuple of arrays, got {type(value).__module__}."
         f"{type(value).__qualname__}"
     )
 
 
-def _checked(arrays: Sequence[Any], *, operator: str) -> tuple[Kind, Sequence[Array]]:
-    """The common kind of arrays, and the arrays themselves (NumPy scalars as 0-d arrays)."""
-    if not arrays:
-        return Kind("float32"), ()
-    if type(arrays[0]) is np.ndarray:
-        kind, dtype = kind_of(arrays[0]), arrays[0].dtype
-        for array in arrays:
-            if type(array) is not np.ndarray or array.dtype is not dtype:
-                break
-        else:
-            return kind, arrays
-    checked: list[Array] = [as_array(array, operator=operator, label=f"element {i}") for i, array in enumerate(arrays)]
-    kind = kind_of(checked[0])
-    for index, array in enumerate(checked):
-        kind = admit(kind, array, operator=operator, label=f"element {index}")
-    return kind, checked
-
-
-def _declared(kind: Kind, element_type: str, namespace: Any, device: Any, length: int) -> Kind:
-    """The kind of a sequence whose user has said what it is to be."""
+def _declared(kind: Kind, element_type: str, library: Library | None, device: Any, length: int) -> Kind:
+    """Return the kind of a sequence for which dtype, library or device were given."""
     if length == 0:
-        return empty(element_type, namespace, device, operator="ArraySequence")._kind
+        return empty_kind(element_type, library, device, operator="ArraySequence")
     if element_type != kind.element_type:
         raise TypeError(f"ArraySequence: dtype is {element_type}, but the elements are {kind.element_type}")
-    if namespace is not None and namespace is not kind.namespace:
+    assert kind.library is not None
+    if library is not None and library is not kind.library:
         raise TypeError(
-            f"ArraySequence: xp is {library_of(namespace)}, but the elements are {kind.library} arrays, "
+            f"ArraySequence: xp is {library.name}, but the elements are {kind.library.name} arrays, "
             "and nothing is moved between array libraries"
         )
-    if not same_device(as_device(kind.namespace, device, operator="ArraySequence"), kind.device):
+    if not same_device(kind.library.as_device(device, operator="ArraySequence"), kind.device):
         raise ValueError(
             f"ArraySequence: device is {device}, but the elements are on {kind.device}, "
             "and nothing is moved between devices"
@@ -400,39 +359,22 @@ def _declared(kind: Kind, element_type: str, namespace: Any, device: Any, length
     return kind
 
 
-def _owned(block: Block, kind: Kind) -> Block:
-    """The block around memory that holds nothing else: a pickled torch view would take its whole storage with it."""
-    if kind.library != "torch":
-        return block
-
-    def owned(array: Array) -> Array:
-        whole = not hasattr(array, "untyped_storage") or array.untyped_storage().nbytes() <= array.nbytes
-        return array if whole else engine_for(kind, "ArraySequence").duplicate(array, kind)
-
-    if isinstance(block, tuple):
-        return tuple(map(owned, block))
-    return type(block)(owned(block.base), *block.__reduce__()[1][1:])
-
-
-def _unpickled(
-    element_type: str, namespace: str | None, device: Any, exact: bool, blocks: Blocks
-) -> ArraySequence[Any]:
+def _unpickled(element_type: str, xp: str | None, device: Any, exact: bool, blocks: Blocks) -> ArraySequence[Any]:
     if not blocks:
-        return ArraySequence((), dtype=element_type, xp=namespace, device=device)
+        return ArraySequence((), dtype=element_type, xp=xp, device=device)
+    length = sum(map(len, blocks))
     if element_type == OPAQUE.element_type:
-        return make(OPAQUE, blocks, sum(map(len, blocks)))
-    some = [block[0] for block in blocks] if exact else list(chain.from_iterable(blocks))
-    kind, _ = _checked(some, operator="ArraySequence")
-    sequence = make(kind, blocks, sum(map(len, blocks)))
-    return sequence if device is None else sequence.to(xp=namespace, device=device)
+        return make(OPAQUE, blocks, length)
+    sequence = make(kind_of_pickled(blocks, exact), blocks, length)
+    return sequence if device is None else sequence.to(xp=xp, device=device)
 
 
-def rebuilt(element_type: str, namespace: str | None, device: Any, elements: Sequence[Any]) -> ArraySequence[Any]:
-    """A sequence around whatever a pytree transformation puts in the place of its elements."""
+def rebuilt(element_type: str, xp: str | None, device: Any, elements: Sequence[Any]) -> ArraySequence[Any]:
+    """Return a sequence around whatever a pytree transformation puts in the place of its elements."""
     if not elements:
-        return ArraySequence((), dtype=element_type, xp=namespace, device=device)
+        return ArraySequence((), dtype=element_type, xp=xp, device=device)
     try:
-        kind, elements = _checked(elements, operator="ArraySequence")
+        kind, elements = kind_of_all(elements, "ArraySequence")
     except (TypeError, ValueError):
         kind = OPAQUE
     return make(kind, _blocks.from_arrays(elements), len(elements))

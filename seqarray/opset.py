@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from seqarray._arguments import check_readable, host_values, integer, length_along
-from seqarray._dtypes import ELEMENT_TYPE_BY_CODE, as_array, element_type_of, onnx_name
-from seqarray._libraries import library_of, namespace_of
+from seqarray._arguments import check_readable, check_text, host_values, integer, length_along
+from seqarray._dtypes import ELEMENT_TYPE_BY_CODE, element_type_of, onnx_name
+from seqarray._kind import as_array
 from seqarray._operators import (
     concat_from_sequence,
     sequence_at,
@@ -140,10 +140,11 @@ def run(
     try:
         return version.run(checked)
     except (TypeError, ValueError, IndexError) as error:
-        renamed = _renamed(error, operator)
-        if renamed is None:
+        # In the name of the ONNX operator instead of the function's.
+        text = str(error).removeprefix(f"{_FUNCTION_NAMES[op_type]}: ")
+        if text == str(error):
             raise
-        raise renamed from error
+        raise type(error)(f"{operator}: {text}") from error
 
 
 def supported() -> dict[str, tuple[int, ...]]:
@@ -201,11 +202,11 @@ def _checked_inputs(version: Version, inputs: Sequence[Any], operator: str) -> l
             value = as_sequence(value, operator=f"{operator}: {label}")
             _check_type(value.element_type, declaration, operator, label)
             for element in value if value.element_type == "string" else ():
-                _check_text(element, operator, label)
+                check_text(element, label=f"{operator}: {label}")
         elif not (type(value) is int and declaration.types == _INDICES):
             value = as_array(value, operator=operator, label=label)
             _check_type(element_type_of(value.dtype), declaration, operator, label)
-            _check_text(value, operator, label)
+            check_text(value, label=f"{operator}: {label}")
         checked.append(value)
     return checked
 
@@ -215,16 +216,6 @@ def _check_type(element_type: str, declaration: Input, operator: str, label: str
         form = "seq({})" if declaration.sequence else "{}"
         allowed = ", ".join(form.format(onnx_name(name)) for name in declaration.types)
         raise TypeError(f"{operator}: {label} is {form.format(onnx_name(element_type))}; allowed are {allowed}")
-
-
-def _check_text(array: Any, operator: str, label: str) -> None:
-    """An object array may hold anything, and a StringDType missing values; an ONNX string tensor holds str."""
-    if library_of(namespace_of(array)) == "numpy" and array.dtype.kind in "OT":
-        for item in array.flat:
-            if not isinstance(item, str):
-                raise TypeError(
-                    f"{operator}: {label} has dtype {array.dtype} and holds {item!r}; a string tensor holds str"
-                )
 
 
 def _checked_attributes(version: Version, attributes: Mapping[str, Any], operator: str) -> dict[str, Any]:
@@ -258,14 +249,6 @@ def _checked_outputs(version: Version, n_outputs: int, operator: str) -> int:
         allowed = "at least 1" if version.several_outputs else "1"
         raise ValueError(f"{operator}: n_outputs is {n_outputs}; expected {allowed}")
     return n_outputs
-
-
-def _renamed(error: Exception, operator: str) -> Exception | None:
-    """The error in the name of the ONNX operator instead of the function's."""
-    function, colon, text = str(error).partition(": ")
-    if not colon or function not in _FUNCTIONS:
-        return None
-    return type(error)(f"{operator}: {text}")
 
 
 def _sequence_construct(call: Call) -> tuple[ArraySequence[Any]]:
@@ -437,7 +420,18 @@ _OPERATORS: dict[str, dict[int, Version]] = {
     },
 }
 
-_FUNCTIONS = frozenset(
-    "concat_from_sequence sequence_at sequence_construct sequence_empty sequence_erase sequence_insert "
-    "sequence_length split split_to_sequence".split()
-)
+#: The Python function behind each operator, which its error messages name.
+_FUNCTION_NAMES = {
+    function.__name__.title().replace("_", ""): function.__name__
+    for function in (
+        concat_from_sequence,
+        sequence_at,
+        sequence_construct,
+        sequence_empty,
+        sequence_erase,
+        sequence_insert,
+        sequence_length,
+        split,
+        split_to_sequence,
+    )
+} | {"Concat": concat_from_sequence.__name__}

@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from seqarray._dtypes import ONNX_TYPES, as_array, element_type_of, native
-from seqarray._libraries import Array, device_of, library_of, namespace_of, same_device
+from seqarray._dtypes import ONNX_TYPES, element_type_of, native
+from seqarray._kind import as_array
+from seqarray._libraries import Array, library_of, same_device
 from seqarray._sequence import ArraySequence, as_sequence
 
 __all__ = ["assert_arrays_equal", "assert_sequences_equal", "to_numpy"]
@@ -86,17 +87,19 @@ def assert_arrays_equal(actual: Array, expected: Array) -> None:
             as_array(array, operator="assert_arrays_equal", label="value")
         except TypeError as error:
             raise AssertionError(str(error)) from None
-    if namespace_of(actual) is not namespace_of(expected):
-        libraries = library_of(namespace_of(actual)), library_of(namespace_of(expected))
-        raise AssertionError("array libraries differ: got {}, expected {}".format(*libraries))
-    if not same_device(device_of(actual), device_of(expected)):
-        raise AssertionError(f"devices differ: got {device_of(actual)}, expected {device_of(expected)}")
+    library = library_of(actual)
+    if library is not library_of(expected):
+        raise AssertionError(f"array libraries differ: got {library.name}, expected {library_of(expected).name}")
+    if not same_device(library.device_of(actual), library.device_of(expected)):
+        raise AssertionError(
+            f"devices differ: got {library.device_of(actual)}, expected {library.device_of(expected)}"
+        )
     is_text = element_type_of(actual.dtype) == element_type_of(expected.dtype) == "string"
     if not is_text and native(actual.dtype) != native(expected.dtype):
         raise AssertionError(f"dtypes differ: got {actual.dtype}, expected {expected.dtype}")
     if tuple(actual.shape) != tuple(expected.shape):
-        # A length that dask does not know yet compares equal to nothing; only the computed shape counts then.
-        if library_of(namespace_of(actual)) != "dask":
+        # A length that is not known yet compares equal to nothing; the computed shapes are compared below.
+        if not library.is_lazy(actual):
             raise AssertionError(f"shapes differ: got {tuple(actual.shape)}, expected {tuple(expected.shape)}")
     values, wanted = to_numpy(actual), to_numpy(expected)
     if values.dtype.kind == "V" and element_type_of(values.dtype) in ONNX_TYPES:
@@ -111,17 +114,22 @@ def assert_arrays_equal(actual: Array, expected: Array) -> None:
 
 
 def to_numpy(array: Array) -> np.ndarray[Any, Any]:
-    """The values of an array as a NumPy array, whatever it takes: a test may move data.
+    """Return the values of an array as a NumPy array, whatever it takes: a test may move data.
 
     Parameters
     ----------
     array : array
-        An array of any library, on any device; a lazy one is computed.
+        An array of any library, on any device; a lazy one is computed, a gradient is left behind.
 
     Returns
     -------
     numpy.ndarray
-        Its values.  What NumPy has no dtype for (torch's bfloat16 and float8) comes as its bits, in unsigned integers.
+        Its values, in NumPy's dtype of the same element type; bfloat16 and float8 need the ml_dtypes package.
+
+    Raises
+    ------
+    TypeError
+        If it is not an array, NumPy has no such dtype, or the values are not known yet.
 
     Examples
     --------
@@ -130,18 +138,8 @@ def to_numpy(array: Array) -> np.ndarray[Any, Any]:
     >>> sa.testing.to_numpy(np.float32(2))
     array(2., dtype=float32)
     """
-    library = library_of(namespace_of(array))
-    if library == "cupy":
-        return np.asarray(array.get())
-    if library == "torch":
-        array = array.detach().cpu().resolve_conj().resolve_neg()
-        if array.dtype.itemsize <= 2 and array.dtype.is_floating_point and element_type_of(array.dtype) != "float16":
-            unsigned = {1: "uint8", 2: "uint16"}[array.dtype.itemsize]
-            array = array.view(getattr(namespace_of(array), unsigned))
-        return np.asarray(array.numpy())
-    if library == "dask":
-        return np.asarray(array.compute())
-    if library == "array_api_strict":
-        xp = namespace_of(array)
-        array = array.to_device(xp.Device("CPU_DEVICE"))
-    return np.asarray(array)
+    array = as_array(array, operator="to_numpy", label="the value")
+    library = library_of(array)
+    library.check_known([array], operator="to_numpy")
+    (values,) = library.to_host([array], copy=None, operator="to_numpy")
+    return values

@@ -1,7 +1,6 @@
 """Joining and splitting CuPy arrays: one allocation and one launch for any number of pieces of any fixed-size dtype.
 
-A join is prepared in plain integers, before anything is allocated.  What was prepared for a sequence stays with it, as
-the addresses of its elements do not change: joining it again costs an allocation and a launch.
+A join is planned in plain integers, before anything is allocated.
 """
 
 from __future__ import annotations
@@ -16,35 +15,16 @@ import cupy
 import numpy as np
 
 from seqarray._arguments import Column, Shape
-from seqarray._blocks import (
-    Block,
-    Blocks,
-    Cut,
-    PackedRun,
-    Run,
-    as_column,
-    as_one_piece,
-    first_shape,
-    held_arrays,
-    shapes_of,
-    to_arrays,
-    to_pieces,
-)
-from seqarray._dtypes import Kind
+from seqarray._blocks import Block, Blocks, as_one_piece, shapes_of, to_arrays, to_pieces
 from seqarray._engines import plan
-from seqarray._engines.facts import Facts
 from seqarray._engines.launcher import Launcher, launcher_for
+from seqarray._kind import Kind
+from seqarray._views import Cut, PackedRun, Run, as_column
 
 CuPyArray = Any
 
-ARRAY_TYPE = cupy.ndarray
-checks_shapes = True
-
 #: Dtypes that stand for all of their size.
 _BITS = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64, 16: np.complex128}
-
-#: Of a list of more arrays than this, each property is looked at for all of them in turn.
-LOOKED_AT_ONE_BY_ONE = 8
 
 #: More pieces than this are kept as columns, which the launcher copies into its arguments at once.
 FEW = 300
@@ -84,77 +64,11 @@ def _empty(shape: Shape, dtype: Any) -> CuPyArray:
     return _ndarray(shape, dtype, _alloc(prod(shape) * dtype.itemsize))
 
 
-def learn(blocks: Blocks, kind: Kind) -> Facts:
-    """Joins of any size are prepared once for each axis."""
-    del blocks, kind
-    facts = Facts(_join_prepared)
-    facts.prepared = {}
-    return facts
-
-
-def _join_prepared(blocks: Blocks, axis: int, stack: int, facts: Facts) -> CuPyArray:
-    """As `join`, from what was prepared before."""
-    join: _Join | None = facts.prepared.get((axis, stack))
-    if join is not None:
-        with _on(join.device):
-            return join.into_new_memory()
-    first = next(held_arrays(blocks))
-    device = first.data.device_id
-    with _on(device):
-        join = _prepare(
-            blocks, plan.counted_axis(axis, len(first_shape(blocks)) + stack), bool(stack), first.dtype, device
-        )
-        if not join.held:
-            facts.prepared[axis, stack] = join
-        return join.into_new_memory()
-
-
-def join_list(arrays: Sequence[Any], axis: int, stack: int) -> CuPyArray | None:
-    """Join a list of CuPy arrays; None where anything about them asks for the general case."""
-    count = len(arrays)
-    if count <= LOOKED_AT_ONE_BY_ONE:
-        joined = _join_of_equals(arrays, axis, bool(stack))
-        if joined is not None:
-            return joined
-    if list(map(type, arrays)).count(_ndarray) != count:
-        return None
-    dtype = arrays[0].dtype
-    memory = [array.data for array in arrays]
-    device = memory[0].device_id
-    if [array.dtype for array in arrays].count(dtype) != count:
-        return None
-    if [one.device_id for one in memory].count(device) != count:
-        return None
-    axis = plan.counted_axis(axis, arrays[0].ndim + stack)
-    with _on(device):
-        return _join_of_arrays(arrays, axis, bool(stack), dtype, device, memory).into_new_memory()
-
-
-def _join_of_equals(arrays: Sequence[Any], axis: int, stack: bool) -> CuPyArray | None:
-    """A join of few arrays, if they are all alike and have no gaps: in one look at each."""
-    first = arrays[0]
-    shape, dtype, device = first.shape, first.dtype, first.data.device_id
-    addresses = []
-    for array in arrays:
-        if type(array) is not _ndarray or array.dtype is not dtype or array.shape != shape or not array._c_contiguous:
-            return None
-        memory = array.data
-        if memory.device_id != device:
-            return None
-        addresses.append(memory.ptr)
-    before, after, length = _line(shape, plan.counted_axis(axis, len(shape) + stack), stack)
-    with _on(device):
-        result = _empty((*before, length * len(addresses), *after), dtype)
-        width = length * prod(after) * dtype.itemsize
-        launcher_for(device).copy_few(False, result.data.ptr, prod(before), addresses, width)
-    return result
-
-
-def join(blocks: Blocks, axis: int, kind: Kind, *, stack: bool, out: CuPyArray = None) -> CuPyArray:
-    """The elements along one axis, an existing one or (with `stack`) a new one."""
+def join(blocks: Blocks, axis: int, stack: bool, kind: Kind, out: CuPyArray = None) -> CuPyArray:
+    """Join elements along an axis that they have or, with `stack`, along a new one."""
     device = kind.device.id
     with _on(device):
-        join = _prepare(blocks, axis, stack, kind.dtype, device)
+        join = _planned(blocks, axis, stack, kind.dtype, device)
         if out is None:
             return join.into_new_memory()
         stride = _row_stride(out, axis)
@@ -232,10 +146,10 @@ def _lines(shapes: Sequence[Shape], axis: int, stack: bool) -> tuple[Shape, Shap
     return before, after, [shape[axis] for shape in shapes]
 
 
-# Preparing a join.
+# Planning a join.
 
 
-def _prepare(blocks: Blocks, axis: int, stack: bool, dtype: Any, device: int) -> _Join:
+def _planned(blocks: Blocks, axis: int, stack: bool, dtype: Any, device: int) -> _Join:
     if not stack:
         blocks = tuple([as_one_piece(block, axis) for block in blocks])
     if all(isinstance(block, tuple) for block in blocks):
@@ -275,17 +189,14 @@ def _join_of_arrays(
     stack: bool,
     dtype: Any,
     device: int,
-    memory: Sequence[Any] | None = None,
 ) -> _Join:
-    """A join of arrays; `memory` is where they lie, if that has been looked up already."""
     before, after, lengths = _lines([array.shape for array in arrays], axis, stack)
     rows, inner = prod(before), prod(after) * dtype.itemsize
     strides: list[int] | None = None
     held: tuple[CuPyArray, ...] = ()
     if False in [array._c_contiguous for array in arrays]:
         arrays, strides, held = _in_rows(arrays, axis)
-        memory = None
-    addresses = [array.data.ptr for array in arrays] if memory is None else [one.ptr for one in memory]
+    addresses = [array.data.ptr for array in arrays]
     if isinstance(lengths, int):
         shape = (*before, len(arrays) * lengths, *after)
         return _gather(shape, dtype, device, rows, addresses, lengths * inner, strides, held)
@@ -513,50 +424,3 @@ def packed(arrays: Sequence[CuPyArray], kind: Kind) -> PackedRun:
         addresses, bounds = [array.data.ptr for array in rows], [end * itemsize for end in ends]
         base = _gather((ends[-1],), kind.dtype, device, 1, addresses, bounds, None).into_new_memory()
     return PackedRun(base, ends[:-1], [array.shape for array in arrays])
-
-
-# To and from other memory.
-
-
-def pinned_empty(shape: Shape, dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
-    """An uninitialised NumPy array in memory from which a device can read at any time."""
-    count = prod(shape)
-    memory = cupy.cuda.alloc_pinned_memory(count * dtype.itemsize)
-    return np.frombuffer(memory, dtype, count).reshape(shape)
-
-
-def upload(pinned: np.ndarray[Any, Any], device: cupy.cuda.Device) -> CuPyArray:
-    """A copy of a row-major array in pinned memory, made in the order of the current stream."""
-    with _on(device.id):
-        result = _empty(pinned.shape, pinned.dtype)
-        if pinned.size:
-            stream = cupy.cuda.get_current_stream()
-            result.data.copy_from_host_async(pinned.ctypes.data, pinned.nbytes, stream)
-            # CuPy's pool must not give the memory out again before it has been read.
-            cupy.cuda.pinned_memory._add_to_watch_list(stream.record(), pinned)
-        return result
-
-
-def download(array: CuPyArray) -> np.ndarray[Any, Any]:
-    """A row-major array in ordinary memory."""
-    with _on(array.data.device_id):
-        bits = array.reshape(-1).view(np.uint8).get() if array.size else np.empty(0, np.uint8)
-    host: np.ndarray[Any, Any] = bits.view(array.dtype).reshape(array.shape)
-    return host
-
-
-def to_device(array: CuPyArray, device: cupy.cuda.Device) -> CuPyArray:
-    """A copy of a row-major array on another device, made in the order of the current streams of both."""
-    source = array.data.device_id
-    with _on(device.id):
-        result, stream = _empty(array.shape, array.dtype), cupy.cuda.get_current_stream()
-        ready = stream.record()
-    with _on(source):
-        own = cupy.cuda.get_current_stream()
-        own.wait_event(ready)
-        if array.size:
-            result.data.copy_from_device_async(array.data, array.nbytes, own)
-        copied = own.record()
-    with _on(device.id):
-        stream.wait_event(copied)
-    return result

@@ -42,19 +42,12 @@ class Part(NamedTuple):
 
 
 def matrix(shape: Shape, axis: int) -> Matrix:
-    """The matrix that an array of a shape is along an axis."""
+    """Return the matrix that an array of a shape is along an axis."""
     return Matrix(prod(shape[:axis]), shape[axis], prod(shape[axis + 1 :]))
 
 
-def counted_axis(axis: int, places: int) -> int:
-    """An axis counted from the front; ValueError sends the caller to the general case, which explains."""
-    if not -places <= axis < places:
-        raise ValueError("left to the general case")
-    return axis + places if axis < 0 else axis
-
-
 def shares(length: int, nbytes: int, count: int, head_start: int) -> list[int]:
-    """Bounds that cut an axis among `count` threads.
+    """Return bounds that cut an axis among `count` threads.
 
     The first share, the caller's own, is larger by `head_start` bytes, the work that it gets done while the others wake
     up.  Empty shares are left out.
@@ -89,7 +82,7 @@ def shares(length: int, nbytes: int, count: int, head_start: int) -> list[int]:
 
 
 def parts_between(sizes: Sequence[int], start: int, stop: int) -> list[Part]:
-    """What lies between two places on the axis, of pieces that follow one another there.  Empty parts are left out.
+    """Return what lies between two places on the axis, of pieces that follow one another; empty parts are left out.
 
     Parameters
     ----------

@@ -22,7 +22,7 @@ _ROUNDING = 256 << 10
 _ALIGNMENT = 64
 
 
-class _Block:
+class _Buffer:
     """Memory of the pool, idle or leased."""
 
     __slots__ = ("interface", "memory", "nbytes")
@@ -43,7 +43,7 @@ class _Lease:
 
     __slots__ = ("__array_interface__", "block", "pool")
 
-    def __init__(self, block: _Block, pool: HostPool) -> None:
+    def __init__(self, block: _Buffer, pool: HostPool) -> None:
         self.block = block
         self.pool = pool
         self.__array_interface__ = block.interface
@@ -69,7 +69,7 @@ class HostPool:
 
     def __init__(self, limit: int) -> None:
         # Both are changed by single operations that other threads and finalizers cannot come between.
-        self._idle: deque[_Block] = deque()
+        self._idle: deque[_Buffer] = deque()
         self._leased: dict[int, int] = {}
         self._limit = limit
 
@@ -122,17 +122,17 @@ class HostPool:
         if block is None:
             self._make_room(size)
             try:
-                block = _Block(size)
+                block = _Buffer(size)
             except MemoryError:
                 self.free_all_blocks()
-                block = _Block(size)
+                block = _Buffer(size)
         self._leased[id(block)] = size
         return np.ndarray(shape, dtype, buffer=np.asarray(_Lease(block, self)))
 
     def _idle_bytes(self) -> int:
         return sum([block.nbytes for block in list(self._idle)])
 
-    def _idle_block(self, size: int) -> _Block | None:
+    def _idle_block(self, size: int) -> _Buffer | None:
         for block in list(self._idle):
             if block.nbytes == size:
                 with suppress(ValueError):  # another thread was faster
@@ -146,7 +146,7 @@ class HostPool:
             while self._idle and self._idle_bytes() + size > self._limit:
                 self._idle.popleft()
 
-    def _take_back(self, block: _Block) -> None:
+    def _take_back(self, block: _Buffer) -> None:
         self._leased.pop(id(block), None)
         if self._idle_bytes() + block.nbytes <= self._limit:
             self._idle.append(block)

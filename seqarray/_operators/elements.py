@@ -8,10 +8,11 @@ import numpy as np
 
 from seqarray import _blocks
 from seqarray._arguments import copy_flag, position_in_range
-from seqarray._dtypes import admit, as_array, as_element_type, settled, widest_integer
+from seqarray._dtypes import as_element_type
 from seqarray._engines import engine_for
-from seqarray._libraries import Array, entering, resolve_namespace
-from seqarray._sequence import ArraySequence, as_sequence, empty, make
+from seqarray._kind import admit, as_array, kind_of_copies
+from seqarray._libraries import Array, resolve_library
+from seqarray._sequence import ArraySequence, as_sequence, empty_kind, make
 
 
 def sequence_construct(*inputs: Array, copy: bool | None = None) -> ArraySequence[Any]:
@@ -59,7 +60,7 @@ def sequence_construct(*inputs: Array, copy: bool | None = None) -> ArraySequenc
     if copy is True:
         kind = sequence._kind
         packed = engine_for(kind, "sequence_construct").pack(_blocks.to_arrays(sequence._blocks), kind)
-        return make(settled(kind), packed, len(inputs))
+        return make(kind_of_copies(kind), packed, len(inputs))
     return sequence
 
 
@@ -96,8 +97,8 @@ def sequence_empty(dtype: Any = "float32", *, xp: Any = None, device: Any = None
     <ArraySequence of 0 int64 arrays>
     """
     element_type = as_element_type(dtype, operator="sequence_empty")
-    namespace = resolve_namespace(xp, operator="sequence_empty")
-    return empty(element_type, namespace, device, operator="sequence_empty")
+    library = resolve_library(xp, operator="sequence_empty")
+    return make(empty_kind(element_type, library, device, operator="sequence_empty"), (), 0)
 
 
 def sequence_at(sequence: Any, /, position: Any, *, copy: bool | None = True) -> Array:
@@ -276,8 +277,9 @@ def sequence_length(sequence: Any, /) -> Array:
     """
     sequence = as_sequence(sequence, operator="sequence_length")
     kind = sequence._kind
-    if kind.namespace is None:
+    library, device = kind.library, kind.device
+    if library is None:
         return np.asarray(sequence._length, dtype=np.int64)
-    xp, device = kind.namespace, kind.device
-    with entering(xp, device):
-        return xp.asarray(sequence._length, dtype=widest_integer(xp, device), device=device)
+    with library.on_device(device):
+        dtype = library.widest_integer(device)
+        return library.namespace.asarray(sequence._length, dtype=dtype, device=device)

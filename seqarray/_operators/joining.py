@@ -6,16 +6,14 @@ from typing import Any
 
 import numpy as np
 
-from seqarray import _blocks
 from seqarray._arguments import Shape, axis_in_range, check_joinable, copy_flag, flag
-from seqarray._blocks import Block, Run
-from seqarray._dtypes import Kind
-from seqarray._engines import engine_for, list_joins
-from seqarray._engines.facts import Facts
-from seqarray._libraries import Array, device_of, namespace_of, same_device
-from seqarray._sequence import ArraySequence, as_sequence
+from seqarray._blocks import Blocks, shapes_of
+from seqarray._kind import Kind, kind_of_all
+from seqarray._libraries import Array, library_of, same_device
+from seqarray._sequence import ArraySequence, refuse_sequence
+from seqarray._views import Run
 
-_LIBRARIES_THAT_WRITE = ("numpy", "cupy", "torch")
+_OPERATOR = "concat_from_sequence"
 
 
 def concat_from_sequence(
@@ -68,83 +66,66 @@ def concat_from_sequence(
     array([[1, 2],
            [3, 4]])
     """
-    if copy is True and out is None and type(axis) is int and type(new_axis) is int and 0 <= new_axis <= 1:
-        # What is wrong with the arguments shows here, and is explained below.
-        try:
-            if type(sequence) is ArraySequence:
-                facts = sequence._facts
-                if facts is None:
-                    facts = _learned(sequence)
-                joined = None if facts.join is None else facts.join(sequence._blocks, axis, new_axis, facts)
-            elif type(sequence) is list or type(sequence) is tuple:
-                join = list_joins.get(type(sequence[0]))
-                joined = None if join is None else join(sequence, axis, new_axis)
-            else:
-                joined = None
-        except (TypeError, ValueError, IndexError, OverflowError):
-            joined = None
-        if joined is not None:
-            return joined
-    if type(sequence) is not ArraySequence:
-        sequence = as_sequence(sequence, operator="concat_from_sequence")
-    kind, blocks = sequence._kind, sequence._blocks
-    stack = flag(new_axis, operator="concat_from_sequence", name="new_axis")
-    if copy is not True:
-        copy_flag(copy, operator="concat_from_sequence")
-        if out is not None:
-            raise ValueError(f"concat_from_sequence: out= is written to, so copy must be True, not {copy}")
+    if type(sequence) is ArraySequence:
+        kind, blocks = sequence._kind, sequence._blocks
+    elif isinstance(sequence, (list, tuple)):
+        kind, arrays = kind_of_all(sequence, _OPERATOR, True)
+        blocks = (tuple(arrays),) if arrays else ()
+    else:
+        refuse_sequence(sequence, operator=_OPERATOR)
+    stack = new_axis == 1 if type(new_axis) is int and 0 <= new_axis <= 1 else flag(new_axis, _OPERATOR, "new_axis")
     if not blocks:
         raise ValueError("concat_from_sequence: the sequence is empty, so the rank of the result is unknown")
-
-    engine = engine_for(kind, "concat_from_sequence")
-    if out is None and len(blocks) == 1 and (len(blocks[0]) == 1 or type(blocks[0]) is Run):
-        source, view = _as_view(blocks[0], axis, stack)
+    if kind.library is None:
+        raise TypeError("concat_from_sequence: the elements of the sequence are not arrays")
+    first = blocks[0]
+    rank = len(first[0].shape if type(first) is tuple else first.first_shape)
+    if type(axis) is not int or not 0 <= axis < rank + stack:
+        axis = axis_in_range(axis, rank, operator=_OPERATOR, of="element 0", new=stack)
+    if copy is not True:
+        view = _view(sequence, kind, blocks, axis, stack, copy, out)
         if view is not None:
-            if copy is True:
-                return engine.duplicate(view, kind)
-            # What jax calls a slice is a copy.
-            if copy is None or kind.library != "jax" or view is source:
-                return view
-    rank = len(_blocks.first_shape(blocks))
-    axis = axis_in_range(axis, rank, operator="concat_from_sequence", of="element 0", new=stack)
-    if out is not None or copy is False or not engine.checks_shapes:
-        shapes = _blocks.shapes_of(blocks)
-        check_joinable(shapes, axis, operator="concat_from_sequence", stack=stack)
-        if copy is False:
-            raise ValueError(
-                f"concat_from_sequence: joining {len(sequence)} {kind.library} arrays takes a copy; "
-                "pass copy=True or copy=None"
-            )
-        if out is not None:
-            _check_out(out, kind, _joined_shape(shapes, axis, stack))
+            return view
+    if out is not None:
+        _check_elements(sequence, blocks, axis, stack)
+        _check_out(out, kind, _joined_shape(shapes_of(blocks), axis, stack))
     try:
-        return engine.join(blocks, axis, kind, stack=stack, out=out)
-    except ValueError as error:
-        check_joinable(_blocks.shapes_of(blocks), axis, operator="concat_from_sequence", stack=stack)
-        raise ValueError(f"concat_from_sequence: {error}") from error
+        return kind.library.engine.join(blocks, axis, stack, kind, out)
+    except (TypeError, ValueError):
+        _check_elements(sequence, blocks, axis, stack)
+        raise
 
 
-def _learned(sequence: ArraySequence[Any]) -> Facts:
-    """The facts about the elements of a sequence, which it keeps; ValueError if there are none."""
-    if not sequence._blocks:
-        raise ValueError("left to the general case")
-    facts = engine_for(sequence._kind, "concat_from_sequence").learn(sequence._blocks, sequence._kind)
-    sequence._facts = facts
-    return facts
+def _check_elements(sequence: Any, blocks: Blocks, axis: int, stack: bool) -> None:
+    """Check what an engine compares on its way, to name the element that does not fit."""
+    if type(sequence) is not ArraySequence:
+        kind_of_all(sequence, _OPERATOR)
+    check_joinable(shapes_of(blocks), axis, operator=_OPERATOR, stack=stack)
 
 
-def _as_view(block: Block, axis: Any, stack: bool) -> tuple[Array, Array | None]:
-    """A block that is joined as it lies: the array it lies in, and the view; None where joining takes a copy."""
-    if isinstance(block, Run) and stack == block.cut.dropped:
-        rank = len(block.cut.shape) - block.cut.dropped
-        axis = axis_in_range(axis, rank, operator="concat_from_sequence", of="element 0", new=stack)
-        if axis == block.cut.axis:
-            return block.base, block.rejoined()
-    if len(block) > 1:
-        return None, None
-    element = block[0]
-    axis = axis_in_range(axis, len(element.shape), operator="concat_from_sequence", of="element 0", new=stack)
-    return element, element[(*(slice(None),) * axis, None, ...)] if stack else element
+def _view(
+    sequence: Any, kind: Kind, blocks: Blocks, axis: int, stack: bool, copy: bool | None, out: Any
+) -> Array | None:
+    """Return what joins the elements without a copy; None, or with ``copy=False`` an error, where nothing does."""
+    copy_flag(copy, operator=_OPERATOR)
+    if out is not None:
+        raise ValueError(f"concat_from_sequence: out= is written to, so copy must be True, not {copy}")
+    assert kind.library is not None
+    block, source, view = blocks[0], None, None
+    if len(blocks) > 1:
+        pass
+    elif isinstance(block, Run) and stack == block.cut.dropped and axis == block.cut.axis:
+        source, view = block.base, block.rejoined()
+    elif len(block) == 1:
+        source = block[0]
+        view = source[(*(slice(None),) * axis, None, ...)] if stack else source
+    if copy is False and (view is None or (kind.library.slices_are_copies and view is not source)):
+        _check_elements(sequence, blocks, axis, stack)
+        raise ValueError(
+            f"concat_from_sequence: joining {len(sequence)} {kind.library.name} arrays takes a copy; "
+            "pass copy=True or copy=None"
+        )
+    return view
 
 
 def _joined_shape(shapes: list[Shape], axis: int, stack: bool) -> Shape:
@@ -155,27 +136,30 @@ def _joined_shape(shapes: list[Shape], axis: int, stack: bool) -> Shape:
 
 
 def _check_out(out: Any, kind: Kind, shape: Shape) -> None:
-    if kind.library not in _LIBRARIES_THAT_WRITE:
-        raise TypeError(f"concat_from_sequence: out= is not supported for {kind.library} arrays")
-    if not _is_array_of(kind.namespace, out):
+    library = kind.library
+    assert library is not None
+    if not library.takes_out:
+        raise TypeError(f"concat_from_sequence: out= is not supported for {library.name} arrays")
+    if not _is_array_of(library, out):
         raise TypeError(
-            f"concat_from_sequence: out is of type {type(out).__name__}; expected an array of {kind.library}"
+            f"concat_from_sequence: out is of type {type(out).__name__}; expected an array of {library.name}"
         )
     if out.dtype != kind.dtype:
         raise TypeError(f"concat_from_sequence: out has dtype {out.dtype}; the result has {kind.dtype}")
     if tuple(out.shape) != shape:
         raise ValueError(f"concat_from_sequence: out has shape {tuple(out.shape)}; the result has {shape}")
-    if not same_device(device_of(out), kind.device):
-        raise ValueError(f"concat_from_sequence: out is on device {device_of(out)}; the elements are on {kind.device}")
-    if kind.library == "numpy" and not out.flags.writeable:
+    if not same_device(library.device_of(out), kind.device):
+        raise ValueError(
+            f"concat_from_sequence: out is on device {library.device_of(out)}; the elements are on {kind.device}"
+        )
+    if library.is_read_only(out):
         raise ValueError("concat_from_sequence: out is read-only")
-    strides = out.stride() if kind.library == "torch" else out.strides
-    if 0 not in shape and any(stride == 0 and length > 1 for stride, length in zip(strides, out.shape, strict=True)):
+    if 0 not in shape and library.has_repeated_items(out):
         raise ValueError("concat_from_sequence: out has items that share their memory, as broadcast arrays do")
 
 
-def _is_array_of(namespace: Any, value: Any) -> bool:
+def _is_array_of(library: Any, value: Any) -> bool:
     try:
-        return namespace_of(value) is namespace and not isinstance(value, np.generic)
+        return library_of(value) is library and not isinstance(value, np.generic)
     except TypeError:
         return False

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from typing import Any
 
 from seqarray._arguments import integer
-from seqarray._dtypes import as_array, as_element_type
-from seqarray._libraries import entering
-from seqarray._sequence import ArraySequence, as_sequence, empty
+from seqarray._dtypes import as_element_type
+from seqarray._kind import as_array
+from seqarray._sequence import ArraySequence, as_sequence, empty_kind, make
 
 
 def sequence_map(
@@ -87,8 +88,9 @@ def sequence_map(
         raise TypeError(f"sequence_map: dtypes is {dtypes!r}; expected a list or tuple of them, one for each output")
     types = None if dtypes is None else [as_element_type(dtype, operator="sequence_map") for dtype in dtypes]
 
-    # CuPy computes on the current device only.
-    with entering(sequence.namespace, sequence.device):
+    kind = sequence._kind
+    # The body computes where the elements are, also where a library computes on the current device only.
+    with nullcontext() if kind.library is None else kind.library.on_device(kind.device):
         results = [body(*arguments) for arguments in zip(sequence, *others, strict=True)]
     is_tuple = any(isinstance(result, tuple) for result in results) or (not results and (n_outputs or 1) > 1)
     count = _count(results, n_outputs, is_tuple)
@@ -97,7 +99,8 @@ def sequence_map(
     outputs: list[ArraySequence[Any]]
     if not results:
         types = types if types is not None else [sequence.element_type] * count
-        outputs = [empty(t, sequence.namespace, sequence.device, operator="sequence_map") for t in types]
+        kinds = [empty_kind(t, kind.library, kind.device, operator="sequence_map") for t in types]
+        outputs = [make(kind, (), 0) for kind in kinds]
     else:
         outputs = [
             _collected([result[i] if is_tuple else result for result in results], i, types) for i in range(count)

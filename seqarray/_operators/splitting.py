@@ -5,9 +5,6 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Any
 
-import numpy as np
-
-from seqarray import _blocks
 from seqarray._arguments import (
     Column,
     Shape,
@@ -20,11 +17,11 @@ from seqarray._arguments import (
     length_along,
     sizes_of_parts,
 )
-from seqarray._blocks import Blocks, Cut, Run
-from seqarray._dtypes import Kind, as_array, kind_of, settled
-from seqarray._engines import engine_for
-from seqarray._libraries import Array, own_view
+from seqarray._blocks import Blocks, to_arrays
+from seqarray._kind import Kind, as_array, kind_of, kind_of_copies
+from seqarray._libraries import Array
 from seqarray._sequence import ArraySequence, make
+from seqarray._views import Cut, Run
 
 
 def split_to_sequence(
@@ -75,19 +72,19 @@ def split_to_sequence(
     <ArraySequence of 4 float64 arrays, numpy on cpu: (3,), (3,), (3,), (3,)>
     """
     operator = "split_to_sequence"
-    keep = flag(keepdims, operator=operator, name="keepdims")
-    x, axis, length = _splittable(x, axis, copy, operator)
+    keep = flag(keepdims, operator, "keepdims")
+    x, kind, axis, length = _splittable(x, axis, copy, operator)
     if split is None or (not isinstance(split, (list, tuple)) and len(getattr(split, "shape", ())) == 0):
         size = 1 if split is None else integer(split, operator=operator, name="split")
-        cut_equally = _known_equal_cut if type(x) is np.ndarray else _equal_cut
+        # torch.compile follows no cache.
+        cut_equally = _equal_cut if kind.array_type is None else _known_equal_cut
         cut, starts, stops = cut_equally(x.shape, axis, length, size, split is None and not keep)
     else:
         starts, stops = chunks_of_sizes(length, split, axis=axis, operator=operator, ranks="a scalar or 1-D")
         cut = Cut(x.shape, axis)
-    kind = kind_of(x)
     chunks = _chunks(x, cut, starts, stops, kind, copy, operator)
-    if copy is True and not (kind.exact and kind.array_type is np.ndarray):
-        kind = settled(kind)
+    if copy is True and (kind.array_type is None or not kind.exact):
+        kind = kind_of_copies(kind)
     return make(kind, chunks, len(starts))
 
 
@@ -143,7 +140,7 @@ def split(
     if (split is None) == (num_outputs is None):
         given = "both" if split is not None else "neither"
         raise ValueError(f"split: either split or num_outputs must be given, but not both; got {given}")
-    x, axis, length = _splittable(x, axis, copy, operator)
+    x, kind, axis, length = _splittable(x, axis, copy, operator)
     if split is None:
         parts = integer(num_outputs, operator=operator, name="num_outputs")
         split = sizes_of_parts(length, parts, axis=axis, operator=operator)
@@ -153,22 +150,25 @@ def split(
             "num_outputs=n makes n chunks, and split_to_sequence(x, n) makes chunks of n"
         )
     starts, stops = chunks_of_sizes(length, split, axis=axis, operator=operator)
-    kind = kind_of(x)
-    return tuple(_blocks.to_arrays(_chunks(x, Cut(x.shape, axis), starts, stops, kind, copy, operator)))
+    return tuple(to_arrays(_chunks(x, Cut(x.shape, axis), starts, stops, kind, copy, operator)))
 
 
-def _splittable(x: Any, axis: Any, copy: Any, operator: str) -> tuple[Array, int, int]:
-    """The array, the axis counted from the front, and its length; `copy` is checked with them."""
-    if (copy is True or copy is None) and type(x) is np.ndarray and type(axis) is int and 0 <= axis < x.ndim:
-        return x, axis, x.shape[axis]
-    copy_flag(copy, operator=operator)
+def _splittable(x: Any, axis: Any, copy: Any, operator: str) -> tuple[Array, Kind, int, int]:
+    """Return the array, its kind, the axis counted from the front, and its length; check `copy` with them."""
+    if copy is not True:
+        copy_flag(copy, operator=operator)
     x = as_array(x, operator=operator, label="x")
-    axis = axis_in_range(axis, len(x.shape), operator=operator, of="x")
-    return x, axis, length_along(x.shape, axis, operator=operator, of="x")
+    shape = x.shape
+    if type(axis) is not int or not 0 <= axis < len(shape):
+        axis = axis_in_range(axis, len(shape), operator=operator, of="x")
+    length = shape[axis]
+    if type(length) is not int:
+        length = length_along(shape, axis, operator=operator, of="x")
+    return x, kind_of(x), axis, length
 
 
 def _equal_cut(shape: Shape, axis: int, length: int, size: int, dropped: bool) -> tuple[Cut, Column, Column]:
-    """The geometry of chunks of one size."""
+    """Return the geometry of chunks of one size."""
     return Cut(shape, axis, dropped), *equal_chunks(length, size, operator="split_to_sequence")
 
 
@@ -179,11 +179,13 @@ _known_equal_cut = lru_cache(maxsize=256)(_equal_cut)
 def _chunks(x: Array, cut: Cut, starts: Column, stops: Column, kind: Kind, copy: bool | None, operator: str) -> Blocks:
     if not len(starts):
         return ()
+    library = kind.library
+    assert library is not None
     if copy is True:
-        engine = kind.engine or engine_for(kind, operator)
-        return engine.split(x, cut, starts, stops, kind)
-    if kind.library == "jax" and copy is False:
+        chunks: Blocks = library.engine.split(x, cut, starts, stops, kind)
+        return chunks
+    if library.slices_are_copies and copy is False:
         if len(starts) == 1 and not cut.dropped:
             return ((x,),)
-        raise ValueError(f"{operator}: jax has no views, so chunks need a copy; pass copy=True or copy=None")
-    return (Run(own_view(x), cut, starts, stops),)
+        raise ValueError(f"{operator}: {library.name} has no views, so chunks need a copy; pass copy=True or copy=None")
+    return (Run(library.own_view(x), cut, starts, stops),)

@@ -1,0 +1,186 @@
+"""Copies of large NumPy arrays: cut among threads, each of which makes one NumPy call, into recycled memory."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable, Sequence
+from functools import partial
+from itertools import accumulate, pairwise
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from seqarray._arguments import Shape
+from seqarray._blocks import shapes_of
+from seqarray._engines import plan, pool, threads
+from seqarray._engines.settings import settings
+from seqarray._views import PackedRun, Run
+
+NumPyArray = np.ndarray[Any, Any]
+
+
+def join(arrays: Sequence[NumPyArray], axis: int, stack: bool, dtype: np.dtype[Any], casting: str) -> NumPyArray:
+    """Join arrays along an axis that they have or, with `stack`, along a new one."""
+    arrays, result_shape = _unstacked(arrays, axis) if stack else (arrays, None)
+    sizes, shape = _joined_shape(arrays, axis)
+    _check_dtypes(arrays, dtype, casting)
+    target = pool.empty(shape, dtype)
+    _join(target, arrays, sizes, axis)
+    return target if result_shape is None else target.reshape(result_shape)
+
+
+def join_into(out: NumPyArray, arrays: Sequence[NumPyArray], axis: int, stack: bool, casting: str) -> NumPyArray:
+    """Join arrays into one that is there, which may share memory with them."""
+    joined_from, _ = _unstacked(arrays, axis) if stack else (arrays, None)
+    sizes, shape = _joined_shape(joined_from, axis)
+    _check_dtypes(arrays, out.dtype, casting)
+    target = out.reshape(shape)
+    if np.may_share_memory(target, out) and not any(np.may_share_memory(array, out) for array in arrays):
+        _join(target, joined_from, sizes, axis)
+    else:
+        out[...] = join(arrays, axis, stack, out.dtype, casting)
+    return out
+
+
+def _unstacked(arrays: Sequence[NumPyArray], axis: int) -> tuple[Sequence[NumPyArray], Shape | None]:
+    """Return arrays whose join along an axis that they have is their stack, and its shape if only that differs.
+
+    np.stack makes a view of every array.
+    """
+    first = arrays[0].shape
+    if [array.shape for array in arrays].count(first) != len(arrays):
+        raise ValueError("shapes differ")
+    if axis == len(first):
+        return [array[..., np.newaxis] for array in arrays], None
+    return arrays, (*first[:axis], len(arrays), *first[axis:])
+
+
+def _joined_shape(arrays: Sequence[NumPyArray], axis: int) -> tuple[list[int], Shape]:
+    """Return the lengths of arrays along an axis, and the shape of their join; raise a ValueError if they do not fit."""
+    shapes = [array.shape for array in arrays]
+    first, count = shapes[0], len(shapes)
+    before, after = first[:axis], first[axis + 1 :]
+    if shapes.count(first) == count:
+        sizes = [first[axis]] * count
+    elif any(len(s) != len(first) or s[:axis] != before or s[axis + 1 :] != after for s in shapes):
+        raise ValueError("shapes differ")
+    else:
+        sizes = [shape[axis] for shape in shapes]
+    return sizes, (*before, sum(sizes), *after)
+
+
+def _check_dtypes(arrays: Sequence[NumPyArray], dtype: np.dtype[Any], casting: Any) -> None:
+    """Check before anything is allocated what NumPy would check afterwards."""
+    dtypes = [array.dtype for array in arrays]
+    if dtypes.count(dtype) != len(dtypes) and not all(np.can_cast(one, dtype, casting) for one in set(dtypes)):
+        raise TypeError("dtypes differ")
+
+
+def _join(target: NumPyArray, arrays: Sequence[NumPyArray], sizes: Sequence[int], axis: int) -> None:
+    """Join arrays into one of the right shape, by several threads if that is worth their while."""
+    shape, nbytes = target.shape, target.nbytes
+    count = _threads_for(nbytes, len(arrays), target.dtype)
+    if count == 1:
+        np.concatenate(arrays, axis, out=target, casting="unsafe")
+        return
+    rows = plan.matrix(shape, axis).rows
+    across = 0 if axis and shape[0] >= 64 and nbytes >= settings.wide_row * rows * len(arrays) else axis
+    cut = partial(_rows, arrays) if across != axis else partial(_columns, arrays, sizes, axis)
+    bounds = plan.shares(shape[across], nbytes, count, settings.head_start)
+    before = (slice(None),) * across
+    threads.share(
+        [partial(_copy_into, partial(cut, lo, hi), axis, (*before, slice(lo, hi))) for lo, hi in pairwise(bounds)],
+        target,
+    )
+
+
+def _threads_for(nbytes: int, count: int, dtype: np.dtype[Any]) -> int:
+    """Return how many threads share a copy of `count` pieces."""
+    if nbytes < settings.threads_from or nbytes < count * settings.piece_from or dtype.kind in "OUS":
+        return 1  # NumPy keeps the GIL while it copies objects and text
+    return threads.usable_threads()
+
+
+def _copy_into(
+    cut: Callable[[], Sequence[NumPyArray]], axis: int, where: tuple[slice, ...], target: NumPyArray
+) -> None:
+    """Join the pieces that `cut` gives into a part of the result.
+
+    They are cut here, by the thread that copies them, so that the other threads are woken before anything else.
+    """
+    np.concatenate(cut(), axis, out=target[where], casting="unsafe")
+
+
+def _rows(arrays: Sequence[NumPyArray], start: int, stop: int) -> list[NumPyArray]:
+    return [array[start:stop] for array in arrays]
+
+
+def _columns(arrays: Sequence[NumPyArray], sizes: Sequence[int], axis: int, start: int, stop: int) -> list[NumPyArray]:
+    before = (slice(None),) * axis
+    parts = plan.parts_between(sizes, start, stop)
+    return [arrays[part.piece][(*before, slice(part.start, part.stop))] for part in parts]
+
+
+def duplicate(array: NumPyArray, dtype: np.dtype[Any]) -> NumPyArray:
+    """Copy one array, row-major, in a dtype."""
+    target, source = pool.empty(array.shape, dtype), np.asarray(array)
+    into = target
+    if source.flags.c_contiguous:
+        into, source = target.reshape(-1), source.reshape(-1)
+    bounds = plan.shares(len(into), target.nbytes, _threads_for(target.nbytes, 1, dtype), settings.head_start)
+    threads.share([partial(np.copyto, into[lo:hi], source[lo:hi]) for lo, hi in pairwise(bounds)])
+    return target
+
+
+def copy_chunks(targets: Run, sources: Run) -> None:
+    """Copy chunks of any sizes."""
+    count, base = len(targets), targets.base
+    shape, axis = targets.cut.shape, targets.cut.axis
+    used = _threads_for(base.nbytes, count, base.dtype)
+    bounds = plan.shares(shape[axis], base.nbytes, used, settings.head_start)
+    first = [bisect_left(targets.starts, bound) for bound in bounds[:-1]] + [count]
+    threads.share([partial(_copy_between, targets, sources, lo, hi) for lo, hi in pairwise(first)])
+
+
+def _copy_between(targets: Run, sources: Run, first: int, last: int) -> None:
+    for index in range(first, last):
+        np.copyto(targets[index], sources[index])
+
+
+def copy_rows(target: NumPyArray, source: NumPyArray, rows: int) -> None:
+    """Copy between arrays of shape (chunks, rows, width), whose rows lie apart in one of them."""
+    nbytes = target.shape[2] * target.itemsize
+    used = _threads_for(target.nbytes, len(target), target.dtype)
+    as_items = target.nbytes >= settings.items_from and target.itemsize < nbytes <= settings.items_up_to
+    if as_items and source.dtype == target.dtype:
+        target, source = _with_rows_as_items(target, nbytes), _with_rows_as_items(source, nbytes)
+    if target.nbytes < 4 * settings.block:
+        np.copyto(target, source)
+        return
+    bounds = plan.shares(rows, target.nbytes, used, settings.head_start)
+    step = max(1, settings.block * rows // target.nbytes)
+    threads.share([partial(_copy_blocks, target, source, lo, hi, step) for lo, hi in pairwise(bounds)])
+
+
+def _with_rows_as_items(array: NumPyArray, nbytes: int) -> NumPyArray:
+    """Return the same bytes with one item in a row: NumPy copies items in a loop, for rows it prepares one each time."""
+    return array if array.dtype.hasobject else array.view(f"V{nbytes}")[:, :, 0]
+
+
+def _copy_blocks(target: NumPyArray, source: NumPyArray, first: int, last: int, step: int) -> None:
+    for row in range(first, last, step):
+        rows = slice(row, min(row + step, last))
+        np.copyto(target[:, rows], source[:, rows])
+
+
+def packed(
+    arrays: Sequence[NumPyArray], dtype: np.dtype[Any], empty: Callable[[Shape, np.dtype[Any]], NumPyArray]
+) -> PackedRun:
+    """Copy arrays of any shapes into one 1-D array that `empty` makes from a shape and a dtype."""
+    shapes = shapes_of((tuple(arrays),))
+    sizes = list(map(prod, shapes))
+    ends = list(accumulate(sizes, initial=0))
+    base = empty((ends[-1],), dtype)
+    _join(base, [np.asarray(array).reshape(-1) for array in arrays], sizes, 0)
+    return PackedRun(base, ends[:-1], shapes)

@@ -1,0 +1,311 @@
+"""What may differ between array libraries; the defaults are what the array API standard says."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any
+
+import array_api_compat
+import numpy as np
+
+from seqarray._dtypes import ONNX_TYPES, STANDARD_TYPES, extension_dtype, native
+
+Array = Any
+Device = Any
+HostArray = np.ndarray[Any, Any]
+
+
+class Library:
+    """One array library.
+
+    A library that follows the array API standard needs no class of its own: this one serves it.  A library that
+    deviates overrides what is different, in a file of its own, and is entered in `registry.LIBRARIES`.
+
+    Attributes
+    ----------
+    namespace : module
+        Its array API namespace.
+    name : str
+        What error messages call it.
+    """
+
+    name: str = ""
+    #: The module that joins and splits its arrays, see `seqarray._engines`.
+    engine_module = "seqarray._engines.standard"
+    #: That module, once the library has been met.
+    engine: Any = None
+    #: Whether its dtypes are NumPy's.
+    has_numpy_dtypes = False
+    #: Whether a slice of an array is an array with memory of its own.
+    slices_are_copies = False
+    #: Whether `concat_from_sequence` can write its result into an array that is there.
+    takes_out = False
+    #: Whether its engine packs arrays of any shapes into one, see `Engine.pack`.
+    has_packing_engine = False
+    #: Whether arrays are pickled as NumPy arrays and unpickled on the device that they were on.
+    pickles_on_host = False
+
+    def __init__(self, namespace: Any) -> None:
+        self.namespace = namespace
+        #: The kinds of its arrays that need not be made anew, by dtype, see `seqarray._kind`.
+        self.kinds: dict[Any, Any] = {}
+        self.name = self.name or name_of(namespace)
+
+    def __repr__(self) -> str:
+        return f"<Library {self.name}>"
+
+    # Arrays.
+
+    def why_refused(self, array: Array) -> str:
+        """Return why an array cannot be an element, though its type can; "" if it can."""
+        del array
+        return ""
+
+    def are_alike(self, arrays: Sequence[Array], to_join: bool = False) -> bool:
+        """Return whether arrays agree in type, dtype and device, at one quick look; False if they may not.
+
+        With `to_join`, a library may leave out what its engine compares while it joins.
+        """
+        del to_join
+        first, count = arrays[0], len(arrays)
+        return (
+            list(map(type, arrays)).count(type(first)) == count
+            and [array.dtype for array in arrays].count(first.dtype) == count
+            and not any(map(self.why_refused, arrays))
+            and self._are_on_one_device(arrays)
+        )
+
+    def _are_on_one_device(self, arrays: Sequence[Array]) -> bool:
+        device = self.device_of(arrays[0])
+        return all(same_device(device, self.device_of(array)) for array in arrays)
+
+    def own_view(self, array: Array) -> Array:
+        """Return the same values as another array object, whose shape nobody else can change in place."""
+        return array
+
+    def copy_of(self, array: Array) -> Array:
+        """Return a copy of an array, on its device, which is current."""
+        return self.namespace.asarray(array, copy=True)
+
+    def is_lazy(self, array: Array) -> bool:
+        """Return whether the values of an array cannot be read now."""
+        del array
+        return False
+
+    def memory_of(self, array: Array) -> Iterator[tuple[int, int]]:
+        """Yield the intervals of addresses in which the values of an array lie, or the memory that they are part of.
+
+        Nothing, if no other array can be changed through that memory.
+        """
+        yield np.lib.array_utils.byte_bounds(np.from_dlpack(array))
+
+    def is_part_of_larger(self, array: Array) -> bool:
+        """Return whether a pickle of an array would contain more than its own values."""
+        del array
+        return False
+
+    def join_options(self, arrays: Sequence[Array]) -> dict[str, Any]:
+        """Return what `concat` and `stack` of the namespace need besides the arrays and the axis."""
+        del arrays
+        return {}
+
+    def join_into(self, out: Array, arrays: Sequence[Array], axis: int, stack: bool) -> Array:
+        """Join arrays into one that is there."""
+        out[...] = (self.namespace.stack if stack else self.namespace.concat)(arrays, axis=axis)
+        return out
+
+    def is_read_only(self, array: Array) -> bool:
+        """Return whether an array, of a library that takes `out`, must not be written into."""
+        del array
+        return False
+
+    def has_repeated_items(self, array: Array) -> bool:
+        """Return whether several items of an array share their memory, as in broadcast ones."""
+        return any(stride == 0 and length > 1 for stride, length in zip(array.strides, array.shape, strict=True))
+
+    # Devices.
+
+    def device_of(self, array: Array) -> Device:
+        """Return the device of an array; None while it is being traced."""
+        return array_api_compat.device(array)
+
+    def as_device(self, device: Device, *, operator: str) -> Device:
+        """Return a device in the form that arrays report, from any form in which users write it."""
+        if device is None:
+            return None
+        try:
+            return self._as_device(device)
+        except Exception as error:  # each library has errors of its own for a device that is not there
+            raise ValueError(f"{operator}: {self.name} has no device {device!r}: {error}") from None
+
+    def _as_device(self, device: Device) -> Device:
+        return device
+
+    def device_name(self, device: Device) -> Any:
+        """Return a device in a form that can be pickled and hashed, and that `as_device` takes."""
+        return device
+
+    def devices(self) -> list[Device]:
+        """Return the devices that can be used."""
+        devices: list[Device] = self.namespace.__array_namespace_info__().devices()
+        return devices
+
+    def why_unusable(self) -> str:
+        """Return why nothing can be computed though the library can be imported; "" if it can."""
+        return ""
+
+    def default_device(self, cuda_index: int | None, *, operator: str) -> Device:
+        """Return where arrays go that are moved to this library, from a CUDA device if `cuda_index` is given."""
+        del cuda_index, operator
+        return None
+
+    def cuda_index(self, device: Device) -> int | None:
+        """Return the number of a CUDA device; None for another one."""
+        del device
+        return None
+
+    def on_device(self, device: Device) -> AbstractContextManager[Any]:
+        """Return a context in which results are allocated on a device; most libraries follow the inputs."""
+        del device
+        return nullcontext()
+
+    # Dtypes.
+
+    def can_hold(self, element_type: str, device: Device = None) -> bool:
+        """Return whether arrays, on one of the devices, can be of an element type."""
+        if element_type == "string":
+            return False
+        if element_type in STANDARD_TYPES:
+            return element_type in self.namespace.__array_namespace_info__().dtypes(device=device)
+        return hasattr(self.namespace, element_type)
+
+    def dtype_for(self, element_type: str, device: Device = None, *, operator: str) -> Any:
+        """Return the dtype of an element type; raise a TypeError that names both where there is none."""
+        if not self.can_hold(element_type, device):
+            where = self.name + (f" on {device}" if device is not None else "")
+            raise TypeError(f"{operator}: {where} cannot hold {element_type}{self._hint_for(element_type)}")
+        return self._dtype_for(element_type)
+
+    def _hint_for(self, element_type: str) -> str:
+        return "; strings live on the CPU, in NumPy arrays" if element_type == "string" else ""
+
+    def _dtype_for(self, element_type: str) -> Any:
+        dtype = getattr(self.namespace, element_type)
+        return np.dtype(dtype) if isinstance(dtype, type) else dtype
+
+    def widest_integer(self, device: Device) -> Any:
+        """Return int64, or int32 where a device holds nothing wider."""
+        return self._dtype_for("int64" if self.can_hold("int64", device) else "int32")
+
+    # To and from the host, and between devices.
+
+    def is_on_host(self, device: Device) -> bool:
+        """Return whether arrays on a device lie in the host's memory; others cross packed, in one transfer."""
+        del device
+        return True
+
+    def is_viewed_by_host(self, device: Device) -> bool:
+        """Return whether NumPy arrays can look at the memory of arrays on a device."""
+        del device
+        return False
+
+    def views_host(self, device: Device) -> bool:
+        """Return whether arrays on a device can look at the memory of NumPy arrays."""
+        del device
+        return False
+
+    def is_row_major(self, array: Array) -> bool:
+        """Return whether an array that crosses into another memory lies without gaps in row-major order."""
+        del array
+        return True
+
+    def wraps(self, other: Library) -> bool:
+        """Return whether arrays of this library can be made around those of another, wherever they lie."""
+        del other
+        return False
+
+    def why_not_to_host(self, array: Array, copy: bool | None) -> str:
+        """Return what keeps a NumPy array from having the values of an array, "" if nothing does."""
+        del array, copy
+        return ""
+
+    def to_host(self, arrays: Sequence[Array], *, copy: bool | None, operator: str) -> list[HostArray]:
+        """Return NumPy arrays with the values of arrays, in the NumPy dtypes of the same element types."""
+        del copy, operator
+        return [np.array(array) for array in arrays]
+
+    def from_host(
+        self, arrays: Sequence[HostArray], dtype: Any, device: Device, *, copy: bool | None, operator: str
+    ) -> list[Array]:
+        """Return arrays of a dtype on a device with the values of NumPy arrays."""
+        del dtype, copy, operator
+        asarray = self.namespace.asarray
+        return [asarray(array.astype(native(array.dtype), copy=False), device=device, copy=True) for array in arrays]
+
+    def to_device(self, arrays: Sequence[Array], device: Device) -> list[Array]:
+        """Return copies of arrays on another device."""
+        return [array_api_compat.to_device(array, device) for array in arrays]
+
+    def check_known(self, arrays: Sequence[Array], *, operator: str) -> None:
+        """Check that the values of arrays can be read now."""
+        for array in arrays:
+            if self.is_lazy(array):
+                raise TypeError(
+                    f"{operator}: an element is of type {type(array).__name__}, whose values are not known yet"
+                )
+
+    def staging_memory(self, shape: tuple[int, ...], dtype: Any) -> HostArray | None:
+        """Return uninitialised host memory from which arrays cross best; None for ordinary memory."""
+        del shape, dtype
+        return None
+
+
+class NumPyDtypes(Library):
+    """A library whose dtypes are NumPy's, text and what ml_dtypes brings included."""
+
+    has_numpy_dtypes = True
+
+    def can_hold(self, element_type: str, device: Device = None) -> bool:
+        return (
+            element_type in ("string", "float16")
+            or element_type in STANDARD_TYPES
+            or extension_dtype(element_type) is not None
+        )
+
+    def _hint_for(self, element_type: str) -> str:
+        return "; install ml_dtypes" if element_type in ONNX_TYPES else ""
+
+    def _dtype_for(self, element_type: str) -> Any:
+        if element_type == "string":
+            return np.dtype(object)
+        if element_type in STANDARD_TYPES or element_type == "float16":
+            return np.dtype(element_type)
+        return extension_dtype(element_type)
+
+    def _as_device(self, device: Device) -> Device:
+        if device != "cpu":
+            raise ValueError("it has the device 'cpu' only")
+        return "cpu"
+
+    def devices(self) -> list[Device]:
+        return ["cpu"]
+
+    def default_device(self, cuda_index: int | None, *, operator: str) -> Device:
+        return "cpu"
+
+
+def name_of(namespace: Any) -> str:
+    """Return the name of a namespace's module, which array-api-compat's wrapper of it has too."""
+    name: str = getattr(namespace, "__name__", type(namespace).__name__)
+    return name.removeprefix("array_api_compat.")
+
+
+def same_device(a: Device, b: Device) -> bool:
+    """Return whether two devices are one; an unknown device (of a traced array) agrees with every other.
+
+    CuPy's devices cannot be hashed, so devices are compared one by one.
+    """
+    return a is b or a is None or b is None or bool(a == b)
+
+

@@ -1,0 +1,57 @@
+"""Dask: lazy arrays around those of NumPy or CuPy, some of whose lengths may be unknown."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from math import isnan
+from typing import Any
+
+import numpy as np
+
+from seqarray._libraries.base import Array, Device, HostArray, Library, NumPyDtypes
+
+
+class Dask(NumPyDtypes):
+    """Dask's arrays; the namespace is array-api-compat's for `dask.array`."""
+
+    name = "dask"
+
+    def own_view(self, array: Array) -> Array:
+        """Return another array object, since an assignment to an array changes what that object computes."""
+        return array.copy()
+
+    def copy_of(self, array: Array) -> Array:
+        return array.copy()
+
+    def is_lazy(self, array: Array) -> bool:
+        return True
+
+    def memory_of(self, array: Array) -> Iterator[tuple[int, int]]:
+        yield from ()
+
+    def join_options(self, arrays: Sequence[Array]) -> dict[str, Any]:
+        """Return the option that lets arrays of unknown lengths be joined: dask writes these as nan."""
+        unknown = any(isinstance(length, float) and isnan(length) for array in arrays for length in array.shape)
+        return {"allow_unknown_chunksizes": True} if unknown else {}
+
+    def wraps(self, other: Library) -> bool:
+        return other.name in ("numpy", "cupy")
+
+    def check_known(self, arrays: Sequence[Array], *, operator: str) -> None:
+        """Check nothing: `to_host` computes the values."""
+
+    def to_host(self, arrays: Sequence[Array], *, copy: bool | None, operator: str) -> list[HostArray]:
+        """Return the values of all arrays, in one computation; dask gives scalars for arrays of rank 0."""
+        computed = sys.modules["dask"].compute(*arrays)
+        return [
+            np.asarray(value.get() if hasattr(value, "get") else value, dtype=array.dtype)
+            for value, array in zip(computed, arrays, strict=True)
+        ]
+
+    def from_host(
+        self, arrays: Sequence[Any], dtype: Any, device: Device, *, copy: bool | None, operator: str
+    ) -> list[Array]:
+        """Return lazy arrays around arrays, of one chunk each."""
+        from_array = self.namespace.from_array
+        return [from_array(array, chunks=-1, name=False, asarray=False) for array in arrays]

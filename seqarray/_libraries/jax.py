@@ -1,0 +1,78 @@
+"""JAX: immutable arrays, traced ones without values, slices that are copies, and 64-bit types on demand."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from seqarray._dtypes import STANDARD_TYPES
+from seqarray._libraries.base import Array, Device, HostArray, Library
+
+
+class JAX(Library):
+    """JAX; its namespace is `jax.numpy`."""
+
+    name = "jax"
+    slices_are_copies = True
+
+    @property
+    def _jax(self) -> Any:
+        """jax itself."""
+        return sys.modules["jax"]
+
+    def is_lazy(self, array: Array) -> bool:
+        return isinstance(array, self._jax.core.Tracer)
+
+    def memory_of(self, array: Array) -> Iterator[tuple[int, int]]:
+        yield from ()
+
+    # Devices.
+
+    def _as_device(self, device: Device) -> Device:
+        jax = self._jax
+        if isinstance(device, str):
+            platform, _, number = device.partition(":")
+            return jax.devices(platform)[int(number or 0)]
+        if isinstance(device, int):
+            devices = jax.devices()
+            if not 0 <= device < len(devices):
+                raise ValueError(f"it has {len(devices)}")
+            return devices[device]
+        if not isinstance(device, (jax.Device, jax.sharding.Sharding)):
+            raise ValueError("expected a device, a number or a name such as 'cpu:0'")
+        return device
+
+    def device_name(self, device: Device) -> Any:
+        return f"{device.platform}:{device.id}" if hasattr(device, "platform") else None
+
+    def devices(self) -> list[Device]:
+        return list(self._jax.devices())
+
+    # Dtypes.
+
+    def _hint_for(self, element_type: str) -> str:
+        return "; set jax_enable_x64" if element_type in STANDARD_TYPES else super()._hint_for(element_type)
+
+    # To and from the host, and between devices.
+
+    def is_viewed_by_host(self, device: Device) -> bool:
+        return bool(device is None or device.platform == "cpu")
+
+    def to_host(self, arrays: Sequence[Array], *, copy: bool | None, operator: str) -> list[HostArray]:
+        """Return copies, or with ``copy=False`` read-only views: jax's memory must not be written to."""
+        return [np.asarray(array) if copy is False else np.array(array) for array in arrays]
+
+    def from_host(
+        self, arrays: Sequence[HostArray], dtype: Any, device: Device, *, copy: bool | None, operator: str
+    ) -> list[Array]:
+        make = self._jax.numpy.array
+        # jax may hold on to memory that it is given, which its owner could still write to: a copy, and a wait until
+        # it has been read.
+        moved = [make(array, dtype=dtype, copy=True, device=device) for array in arrays]
+        return list(self._jax.block_until_ready(moved))
+
+    def to_device(self, arrays: Sequence[Array], device: Device) -> list[Array]:
+        return [self._jax.device_put(array, device) for array in arrays]

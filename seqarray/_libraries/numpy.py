@@ -1,0 +1,61 @@
+"""NumPy: the host's memory, and what every other library is converted from and to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from seqarray._libraries.base import Array, Device, HostArray, NumPyDtypes
+
+_ndarray = np.ndarray
+
+#: In lists up to this length, one look at each array is faster than a pass for each property.
+_LOOK_AT_EACH = 32
+
+
+class NumPy(NumPyDtypes):
+    """NumPy."""
+
+    name = "numpy"
+    engine_module = "seqarray._engines.numpy"
+    takes_out = True
+
+    def are_alike(self, arrays: Sequence[Array], to_join: bool = False) -> bool:
+        """Return whether arrays are plain NumPy arrays of one dtype; np.concatenate compares dtypes of numbers itself.
+
+        A subclass may have rules of its own, so types are compared with `numpy.ndarray`.
+        """
+        dtype, count = arrays[0].dtype, len(arrays)
+        if count <= _LOOK_AT_EACH:
+            for array in arrays:
+                if type(array) is not _ndarray or array.dtype is not dtype:
+                    return False
+            return True
+        if list(map(type, arrays)).count(_ndarray) != count:
+            return False
+        return (to_join and dtype.kind in "biufc") or [array.dtype for array in arrays].count(dtype) == count
+
+    def device_of(self, array: Array) -> Device:
+        return "cpu"
+
+    def own_view(self, array: Array) -> Array:
+        return array.view()
+
+    def is_read_only(self, array: Array) -> bool:
+        return not array.flags.writeable
+
+    def is_viewed_by_host(self, device: Device) -> bool:
+        return True
+
+    def memory_of(self, array: Array) -> Iterator[tuple[int, int]]:
+        yield np.lib.array_utils.byte_bounds(array)
+
+    def to_host(self, arrays: Sequence[Array], *, copy: bool | None, operator: str) -> list[HostArray]:
+        return [array.copy() for array in arrays] if copy is True else list(arrays)
+
+    def from_host(
+        self, arrays: Sequence[HostArray], dtype: Any, device: Device, *, copy: bool | None, operator: str
+    ) -> list[Array]:
+        return self.to_host(arrays, copy=copy, operator=operator)

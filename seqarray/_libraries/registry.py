@@ -1,0 +1,130 @@
+"""Which library an array belongs to, found once for each type of arrays.
+
+torch, jax, dask and CuPy are not imported from here: an array of theirs cannot exist before its user has imported them.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any
+
+import array_api_compat
+import array_api_compat.numpy
+import numpy as np
+
+from seqarray._libraries.array_api_strict import ArrayAPIStrict
+from seqarray._libraries.base import Array, Library, name_of
+from seqarray._libraries.cupy import CuPy
+from seqarray._libraries.dask import Dask
+from seqarray._libraries.jax import JAX
+from seqarray._libraries.numpy import NumPy
+from seqarray._libraries.torch import Torch
+
+#: The libraries that differ from the standard, by the first part of their modules' names.
+LIBRARIES: dict[str, type[Library]] = {
+    library.name: library for library in (NumPy, CuPy, Torch, JAX, Dask, ArrayAPIStrict)
+}
+
+#: The namespaces that stand for a name or a module which is given as `xp`.
+_NAMESPACES = {
+    "numpy": "array_api_compat.numpy",
+    "cupy": "array_api_compat.cupy",
+    "torch": "array_api_compat.torch",
+    "dask": "array_api_compat.dask.array",
+    "dask.array": "array_api_compat.dask.array",
+    "jax": "jax.numpy",
+}
+
+NUMPY: Library = NumPy(array_api_compat.numpy)
+
+_libraries: list[Library] = [NUMPY]
+_by_type: dict[type, Library] = {np.ndarray: NUMPY}
+
+#: The library of arrays of exactly a type; None for types that have not been met, and for what is no array.
+library_of_type = _by_type.get
+
+#: Called with every library that is met for the first time.
+on_new_library: list[Callable[[Library], None]] = []
+
+
+def library_of(array: Array) -> Library:
+    """Return the library of an array, looked up once for each type.
+
+    Raises
+    ------
+    TypeError
+        For anything that is not an array, and for masked arrays, matrices and sparse arrays, which have no plain
+        rectangular memory to join or to cut.
+    """
+    try:
+        return _by_type[type(array)]
+    except KeyError:
+        return _found(array)
+
+
+def _found(array: Array) -> Library:
+    array_type = type(array)
+    if is_compiling() and issubclass(array_type, sys.modules["torch"].Tensor):
+        # torch.compile cannot follow what array-api-compat looks up.
+        from array_api_compat import torch as namespace  # noqa: PLC0415
+
+        return library_for(namespace)
+    masked = loaded("numpy.ma")
+    if (
+        issubclass(array_type, np.matrix)
+        or (masked is not None and issubclass(array_type, masked.MaskedArray))
+        or array_api_compat.is_pydata_sparse_array(array)
+    ):
+        raise TypeError(f"{array_type.__name__} is not supported; pass a plain dense array")
+    if not array_api_compat.is_array_api_obj(array):
+        raise TypeError(f"{array_type.__module__}.{array_type.__qualname__} is not an array")
+    library = library_for(array_api_compat.array_namespace(array))
+    if not issubclass(array_type, np.generic):
+        _by_type[array_type] = library
+    return library
+
+
+def library_for(namespace: Any) -> Library:
+    """Return the library whose array API namespace this is."""
+    for library in _libraries:
+        if library.namespace is namespace:
+            return library
+    library = LIBRARIES.get(name_of(namespace).partition(".")[0], Library)(namespace)
+    _libraries.append(library)
+    for notify in on_new_library:
+        notify(library)
+    return library
+
+
+def resolve_library(xp: Any, *, operator: str) -> Library | None:
+    """Return the library that `xp` stands for: a namespace, its compat module, or the name of either."""
+    if xp is None:
+        return None
+    name = xp if isinstance(xp, str) else getattr(xp, "__name__", None)
+    namespace = xp
+    if isinstance(xp, str) or name in _NAMESPACES:
+        try:
+            module = _NAMESPACES.get(str(name), str(name))
+            # torch.compile does not follow import_module.
+            namespace = sys.modules.get(module) or importlib.import_module(module)
+        except (ImportError, ValueError) as error:
+            raise ImportError(f"{operator}: xp is {xp!r}, which cannot be imported: {error}") from None
+    if not all(hasattr(namespace, needed) for needed in ("asarray", "concat", "stack")):
+        raise TypeError(
+            f"{operator}: xp is {xp!r}; expected an array namespace or the name of one, such as 'numpy' or 'torch'"
+        )
+    return library_for(namespace)
+
+
+def is_compiling() -> bool:
+    """Return whether torch.compile is following the program, which it can through plain Python, but not NumPy."""
+    torch = sys.modules.get("torch")
+    return torch is not None and bool(torch.compiler.is_compiling())
+
+
+def loaded(name: str) -> ModuleType | None:
+    """Return a module if the user's program has imported it already."""
+    return sys.modules.get(name)

@@ -1,0 +1,179 @@
+"""PyTorch: dtypes that it holds but does not list, gradients, lazy conjugates, views of whole storages."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from seqarray._dtypes import ONNX_TYPES, element_type_of, extension_dtype, native
+from seqarray._libraries.base import Array, Device, HostArray, Library
+
+#: Element types whose dtypes torch and NumPy exchange; of others, the bits are.
+_EXCHANGED = frozenset(
+    "bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 float32 float64 complex64 complex128".split()
+)
+
+
+class Torch(Library):
+    """PyTorch, on every device that it has."""
+
+    name = "torch"
+    takes_out = True
+
+    @property
+    def _torch(self) -> Any:
+        """torch itself: the namespace is array-api-compat's."""
+        return sys.modules["torch"]
+
+    # Arrays.
+
+    def why_refused(self, array: Array) -> str:
+        """Return why a tensor cannot be an element: sparse and nested ones share their class with dense ones."""
+        if array.is_nested:
+            return "a nested tensor is not supported; pass a dense tensor"
+        if array.layout is not self._torch.strided:
+            return f"a tensor of layout {array.layout} is not supported; pass a dense tensor"
+        return ""
+
+    def own_view(self, array: Array) -> Array:
+        return array[...]
+
+    def copy_of(self, array: Array) -> Array:
+        return array.clone()
+
+    def is_lazy(self, array: Array) -> bool:
+        return bool(array.device.type == "meta")
+
+    def check_known(self, arrays: Sequence[Array], *, operator: str) -> None:
+        if any(map(self.is_lazy, arrays)):
+            raise TypeError(f"{operator}: tensors on torch's meta device have no values to move")
+
+    def memory_of(self, array: Array) -> Iterator[tuple[int, int]]:
+        storage = array.untyped_storage()
+        yield storage.data_ptr(), storage.data_ptr() + storage.nbytes()
+
+    def is_part_of_larger(self, array: Array) -> bool:
+        """Return whether a tensor is a view of a larger storage, all of which torch would pickle."""
+        return hasattr(array, "untyped_storage") and array.untyped_storage().nbytes() > array.nbytes
+
+    def has_repeated_items(self, array: Array) -> bool:
+        return any(stride == 0 and length > 1 for stride, length in zip(array.stride(), array.shape, strict=True))
+
+    def join_into(self, out: Array, arrays: Sequence[Array], axis: int, stack: bool) -> Array:
+        torch = self._torch
+        if torch.is_grad_enabled() and any(tensor.requires_grad for tensor in (*arrays, out)):
+            raise ValueError("concat_from_sequence: out= does not go with tensors that require a gradient")
+        join = torch.stack if stack else torch.cat
+        # torch.compile has no addresses to compare.
+        if torch.compiler.is_compiling() or any(_storage(tensor) == _storage(out) for tensor in arrays):
+            return out.copy_(join(arrays, dim=axis))
+        return join(arrays, dim=axis, out=out)
+
+    # Devices.
+
+    def device_of(self, array: Array) -> Device:
+        return array.device
+
+    def _as_device(self, device: Device) -> Device:
+        # A tensor is made, since a device can be named that is not there; and "cuda" then becomes "cuda:0".
+        return self._torch.empty(0, device=device).device
+
+    def device_name(self, device: Device) -> Any:
+        return None if device is None else str(device)
+
+    def devices(self) -> list[Device]:
+        return ["cpu", *(f"cuda:{index}" for index in range(self._torch.cuda.device_count()))]
+
+    def default_device(self, cuda_index: int | None, *, operator: str) -> Device:
+        return "cpu" if cuda_index is None else f"cuda:{cuda_index}"
+
+    def cuda_index(self, device: Device) -> int | None:
+        return int(device.index) if device.type == "cuda" else None
+
+    # Dtypes.
+
+    def can_hold(self, element_type: str, device: Device = None) -> bool:
+        # torch does not list these, since it cannot compute much with them; it holds, joins and splits them.
+        return element_type in ("uint16", "uint32", "uint64") or super().can_hold(element_type, device)
+
+    # To and from the host, and between devices.
+
+    def is_on_host(self, device: Device) -> bool:
+        return bool(device.type in ("cpu", "meta"))
+
+    def is_viewed_by_host(self, device: Device) -> bool:
+        return bool(device.type == "cpu")
+
+    def views_host(self, device: Device) -> bool:
+        return bool(device.type == "cpu")
+
+    def is_row_major(self, array: Array) -> bool:
+        return bool(array.is_contiguous())
+
+    def why_not_to_host(self, array: Array, copy: bool | None) -> str:
+        if array.requires_grad:
+            return "requires a gradient, which NumPy cannot hold; move its detach() instead"
+        if copy is False and (array.is_conj() or array.is_neg()):
+            return "is conjugated or negated lazily, so NumPy needs a copy; pass copy=None"
+        return ""
+
+    def to_host(self, arrays: Sequence[Array], *, copy: bool | None, operator: str) -> list[HostArray]:
+        return [self._as_ndarray(array, copy) for array in arrays]
+
+    def _as_ndarray(self, tensor: Array, copy: bool | None) -> HostArray:
+        tensor = tensor.detach().cpu().resolve_conj().resolve_neg()
+        bits = _bits(tensor.dtype)
+        array = tensor.numpy() if bits is None else tensor.view(getattr(self._torch, bits)).numpy()
+        if bits is not None:
+            name = element_type_of(tensor.dtype)
+            dtype = extension_dtype(name)
+            if dtype is None:
+                raise TypeError(f"numpy cannot hold {name}; install ml_dtypes")
+            array = array.view(dtype)
+        return array.copy() if copy is True else array
+
+    def from_host(
+        self, arrays: Sequence[HostArray], dtype: Any, device: Device, *, copy: bool | None, operator: str
+    ) -> list[Array]:
+        return [self._as_tensor(array, dtype, copy, operator).to(device) for array in arrays]
+
+    def _as_tensor(self, array: HostArray, dtype: Any, copy: bool | None, operator: str) -> Array:
+        reason = _why_no_tensor(array)
+        if reason and copy is False:
+            raise ValueError(f"{operator}: an array {reason}, so torch needs a copy; pass copy=None or copy=True")
+        if reason or copy is True:
+            array = np.array(array, dtype=native(array.dtype), order="C")
+        bits = _bits(array.dtype)
+        if bits is None:
+            return self._torch.from_numpy(array)
+        return self._torch.from_numpy(array.view(bits)).view(dtype)
+
+    def to_device(self, arrays: Sequence[Array], device: Device) -> list[Array]:
+        return [array.to(device) for array in arrays]
+
+
+def _storage(tensor: Array) -> int:
+    """Return the address at which the memory begins in which a tensor has its values."""
+    return int(tensor.untyped_storage().data_ptr())
+
+
+def _bits(dtype: Any) -> str | None:
+    """Return the integers that stand for a dtype which is not exchanged, such as bfloat16; None for others."""
+    name = element_type_of(dtype)
+    return None if name in _EXCHANGED or name not in ONNX_TYPES else f"int{8 * ONNX_TYPES[name].itemsize}"
+
+
+def _why_no_tensor(array: HostArray) -> str:
+    """Return what keeps torch from looking at the memory of a NumPy array; "" if nothing does."""
+    if not array.flags.writeable:
+        return "is read-only"
+    if not array.dtype.isnative:
+        return f"has byte order {array.dtype.str!r}"
+    if not array.flags.aligned or any(stride % array.itemsize for stride in array.strides):
+        return "is not aligned"
+    if any(stride < 0 for stride in array.strides):
+        return "has negative strides"
+    return ""

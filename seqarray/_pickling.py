@@ -1,0 +1,73 @@
+"""What of a sequence is pickled and deep-copied: its library by name, and no more memory than the elements use."""
+
+from __future__ import annotations
+
+from itertools import chain
+from typing import Any, NamedTuple
+
+from seqarray._blocks import Block, Blocks, from_arrays
+from seqarray._engines import engine_for
+from seqarray._kind import Kind, kind_of_all
+from seqarray._libraries import NUMPY, Array
+from seqarray._transfer import move
+from seqarray._views import AnyRun
+
+
+class Pickled(NamedTuple):
+    """What is pickled of a sequence.
+
+    Attributes
+    ----------
+    element_type : str
+        Its element type.
+    xp : str or None
+        The name of its namespace.
+    device : object
+        The name of the device that the elements have to be moved to, or of an empty sequence; None otherwise.
+    exact : bool
+        Whether all elements have one dtype.
+    blocks : tuple
+        The elements.
+    """
+
+    element_type: str
+    xp: str | None
+    device: Any
+    exact: bool
+    blocks: Blocks
+
+
+def pickled(kind: Kind, blocks: Blocks) -> Pickled:
+    """Return what is pickled of a sequence."""
+    library = kind.library
+    xp = None if library is None else str(library.namespace.__name__)
+    device = kind.device if library is None else library.device_name(kind.device)
+    if library is not None and library.pickles_on_host and blocks:
+        # CuPy itself would pickle every element, and unpickle it on whichever device is current.
+        return Pickled(kind.element_type, xp, device, kind.exact, move(blocks, kind, NUMPY, "cpu", None))
+    owned: list[Block] = []
+    for block in blocks:
+        part = block if isinstance(block, tuple) else block.trimmed()
+        owned += from_arrays(_owned(part, kind)) if isinstance(part, tuple) else (_owned_run(part, kind),)
+    return Pickled(kind.element_type, xp, None if blocks else device, kind.exact, tuple(owned))
+
+
+def kind_of_pickled(blocks: Blocks, exact: bool) -> Kind:
+    """Return the kind of unpickled elements."""
+    some = [block[0] for block in blocks] if exact else list(chain.from_iterable(blocks))
+    return kind_of_all(some, "ArraySequence")[0]
+
+
+def _owned(arrays: tuple[Array, ...], kind: Kind) -> tuple[Array, ...]:
+    """Return arrays whose pickles contain no more than themselves: that of a torch view contains its whole storage."""
+    library = kind.library
+    if library is None or not any(map(library.is_part_of_larger, arrays)):
+        return arrays
+    engine = engine_for(kind, "ArraySequence")
+    return tuple([engine.duplicate(array, kind) if library.is_part_of_larger(array) else array for array in arrays])
+
+
+def _owned_run(run: AnyRun, kind: Kind) -> AnyRun:
+    rebuild, (base, *columns) = run.__reduce__()
+    owned: AnyRun = rebuild(*_owned((base,), kind), *columns)
+    return owned

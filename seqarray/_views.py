@@ -1,0 +1,228 @@
+"""Chunks of one array, whose views are made when they are asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from math import prod
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from seqarray._arguments import Column, Shape
+from seqarray._libraries import Array, library_of
+
+
+class Cut(NamedTuple):
+    """How the chunks of a run lie in its base."""
+
+    #: Shape of the array that was split.
+    shape: Shape
+    #: The axis along which it was split.
+    axis: int
+    #: The axis is gone from the chunks, each of which is one long (keepdims=0).
+    dropped: bool = False
+    #: The base is 1-D and the chunks, each row-major, follow one another in it.  Otherwise the base has `shape`.
+    packed: bool = False
+
+    @property
+    def step(self) -> int:
+        """Items of a packed base for every step along the axis."""
+        return prod(self.shape[: self.axis]) * prod(self.shape[self.axis + 1 :])
+
+    def chunk_shape(self, size: int) -> Shape:
+        before, after = tuple(self.shape[: self.axis]), tuple(self.shape[self.axis + 1 :])
+        return before + after if self.dropped else (*before, size, *after)
+
+
+class Run:
+    """Chunks of one array along one axis.
+
+    `starts` and `stops` bound them on that axis.  Both are ranges for chunks of equal size, so that a run of any length
+    costs the same; the last stop may then lie beyond the axis.
+    """
+
+    __slots__ = ("base", "cut", "starts", "stops")
+
+    def __init__(self, base: Array, cut: Cut, starts: Column, stops: Column) -> None:
+        self.base = base
+        self.cut = cut
+        self.starts = starts
+        self.stops = stops
+
+    def __len__(self) -> int:
+        return len(self.starts)
+
+    def __getitem__(self, index: int) -> Array:
+        start, stop = self._bounds(index)
+        _, axis, dropped, packed = self.cut
+        if packed:
+            step = self.cut.step
+            return _reshaped(self.base[start * step : stop * step], self.cut.chunk_shape(stop - start))
+        # array-api-strict takes an index for every axis, or an ellipsis.
+        return self.base[(slice(None),) * axis + (start if dropped else slice(start, stop), ...)]
+
+    def __iter__(self) -> Iterator[Array]:
+        if type(self.base) is np.ndarray:
+            stacked = self._stacked()
+            if stacked is not None:
+                return iter(stacked)
+        return map(self.__getitem__, range(len(self)))
+
+    def _stacked(self) -> Array | None:
+        """NumPy chunks of equal shape as one array of them, which gives them out faster; None where that is a copy."""
+        starts = self.starts
+        if type(starts) is not range or not starts:
+            return None
+        shape, axis, dropped, packed = self.cut
+        base, first, count = self.base, starts.start, len(starts)
+        size = self.stops[0] - first
+        stop = first + count * size
+        if stop > shape[axis] or (count > 1 and starts.step != size):
+            return None
+        if axis == 0 and base.flags.c_contiguous:
+            part = base if stop - first == shape[0] else base[first:stop]
+            if not dropped:
+                return part.reshape((count, size) + shape[1:])
+            # Out of an array of rank 1, NumPy gives scalars.
+            return part if len(shape) > 1 else None
+        if packed:
+            step = self.cut.step
+            return base[first * step : stop * step].reshape((count, *self.cut.chunk_shape(size)))
+        return None
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Run, (self.base, self.cut, self.starts, self.stops)
+
+    def _bounds(self, index: int) -> tuple[int, int]:
+        return int(self.starts[index]), min(int(self.stops[index]), self.cut.shape[self.cut.axis])
+
+    def _between(self, start: int, stop: int) -> Array:
+        return self.base[(slice(None),) * self.cut.axis + (slice(start, stop), ...)]
+
+    def size_of(self, index: int) -> int:
+        """The length of a chunk along the axis; no view is made."""
+        start, stop = self._bounds(index)
+        return stop - start
+
+    def part(self, which: slice) -> Run:
+        """Some of the chunks; no view is made."""
+        return Run(self.base, self.cut, self.starts[which], self.stops[which])
+
+    @property
+    def shapes(self) -> list[Shape]:
+        """The shapes of the chunks; no view is made."""
+        bounds = map(self._bounds, range(len(self)))
+        return [self.cut.chunk_shape(stop - start) for start, stop in bounds]
+
+    @property
+    def first_shape(self) -> Shape:
+        """The shape of the first chunk; no view is made."""
+        return self.cut.chunk_shape(self.size_of(0))
+
+    def continues(self, other: Run) -> bool:
+        """Whether `other` holds chunks that the same split made."""
+        return self.base is other.base and self.cut == other.cut
+
+    def is_gapless(self) -> bool:
+        """Whether every chunk starts where the one before it stops."""
+        starts, stops = self.starts, self.stops
+        if isinstance(starts, range):
+            return len(starts) == 1 or starts.step == stops[0] - starts[0]
+        if isinstance(starts, list):
+            return bool(starts[1:] == stops[:-1])
+        return bool((starts[1:] == stops[:-1]).all())
+
+    def rejoined(self) -> Array | None:
+        """The chunks joined again along the axis they came from, as a view; None where that takes a copy."""
+        if self.cut.packed or len(self) == 0 or not self.is_gapless():
+            return None
+        start, stop = self._bounds(0)[0], self._bounds(len(self) - 1)[1]
+        if start == 0 and stop == self.cut.shape[self.cut.axis]:
+            return self.base
+        return self._between(start, stop)
+
+    def trimmed(self) -> Run | tuple[Array, ...]:
+        """The same chunks around a base that holds nothing else, to be pickled."""
+        if len(self) == 0 or not self.is_gapless():
+            return tuple(self)
+        start, stop = self._bounds(0)[0], self._bounds(len(self) - 1)[1]
+        shape, axis, dropped, packed = self.cut
+        if packed:
+            step = self.cut.step
+            base = self.base[start * step : stop * step]
+        else:
+            base = self._between(start, stop)
+        cut = Cut((*shape[:axis], stop - start, *shape[axis + 1 :]), axis, dropped, packed)
+        return Run(base, cut, _moved(self.starts, -start), _moved(self.stops, -start))
+
+
+class PackedRun:
+    """Arrays of any shapes that follow one another, each row-major, in one 1-D base."""
+
+    __slots__ = ("base", "chunk_shapes", "starts")
+
+    def __init__(self, base: Array, starts: Column, chunk_shapes: Sequence[Shape]) -> None:
+        self.base = base
+        self.starts = starts
+        self.chunk_shapes = chunk_shapes
+
+    def __len__(self) -> int:
+        return len(self.starts)
+
+    def __getitem__(self, index: int) -> Array:
+        start, shape = int(self.starts[index]), self.chunk_shapes[index]
+        return _reshaped(self.base[start : start + prod(shape)], shape)
+
+    def __iter__(self) -> Iterator[Array]:
+        return map(self.__getitem__, range(len(self)))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return PackedRun, (self.base, self.starts, self.chunk_shapes)
+
+    def part(self, which: slice) -> PackedRun:
+        """Some of the arrays; no view is made."""
+        return PackedRun(self.base, self.starts[which], self.chunk_shapes[which])
+
+    @property
+    def shapes(self) -> list[Shape]:
+        """The shapes of the arrays; no view is made."""
+        return list(self.chunk_shapes)
+
+    @property
+    def first_shape(self) -> Shape:
+        """The shape of the first array; no view is made."""
+        return self.chunk_shapes[0]
+
+    def trimmed(self) -> PackedRun | tuple[Array, ...]:
+        """The same arrays around a base that holds nothing else, to be pickled."""
+        counts = list(map(prod, self.chunk_shapes))
+        stops = [int(start) + count for start, count in zip(self.starts, counts, strict=True)]
+        if len(self) == 0 or any(int(start) != stop for start, stop in zip(self.starts[1:], stops, strict=False)):
+            return tuple(self)
+        start = int(self.starts[0])
+        return PackedRun(self.base[start : stops[-1]], _moved(self.starts, -start), self.chunk_shapes)
+
+
+def _reshaped(array: Array, shape: Shape) -> Array:
+    try:
+        return array.reshape(shape)
+    except AttributeError:  # the standard has a function only
+        return library_of(array).namespace.reshape(array, shape)
+
+
+AnyRun = Run | PackedRun
+
+
+def _moved(column: Column, by: int) -> Column:
+    if isinstance(column, range):
+        return range(column.start + by, column.stop + by, column.step)
+    if isinstance(column, list):
+        return [value + by for value in column]
+    return column + by
+
+
+def as_column(column: Column) -> np.ndarray[Any, np.dtype[np.int64]]:
+    """Host integers as an int64 array."""
+    if isinstance(column, range):
+        return np.arange(column.start, column.stop, column.step)
+    return np.asarray(column, dtype=np.int64)
