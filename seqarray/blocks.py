@@ -147,10 +147,10 @@ class Run:
             return self.base
         return self._between(start, stop)
 
-    def trimmed(self) -> Run | tuple[Array, ...]:
-        """The same chunks around a base that holds nothing else, to be pickled."""
+    def trimmed(self) -> Run | None:
+        """The same chunks around a base that holds nothing else; None where that takes a copy."""
         if len(self) == 0 or not self.is_gapless():
-            return tuple(self)
+            return None
         start, stop = self._bounds(0)[0], self._bounds(len(self) - 1)[1]
         shape, axis, dropped, packed = self.cut
         if packed:
@@ -194,12 +194,12 @@ class PackedRun:
         """The shapes of the arrays; no view is made."""
         return list(self.chunk_shapes)
 
-    def trimmed(self) -> PackedRun | tuple[Array, ...]:
-        """The same arrays around a base that holds nothing else, to be pickled."""
+    def trimmed(self) -> PackedRun | None:
+        """The same arrays around a base that holds nothing else; None where that takes a copy."""
         counts = list(map(prod, self.chunk_shapes))
         stops = [int(start) + count for start, count in zip(self.starts, counts, strict=True)]
         if len(self) == 0 or any(int(start) != stop for start, stop in zip(self.starts[1:], stops, strict=False)):
-            return tuple(self)
+            return None
         start = int(self.starts[0])
         return PackedRun(self.base[start : stops[-1]], _moved(self.starts, -start), self.chunk_shapes)
 
@@ -236,6 +236,18 @@ def to_arrays(blocks: Blocks) -> Sequence[Array]:
     if len(blocks) == 1 and type(blocks[0]) is tuple:
         return blocks[0]
     return list(chain.from_iterable(blocks))
+
+
+def trimmed(blocks: Blocks) -> Blocks:
+    """Blocks of the same elements whose runs hold nothing else; a run with gaps becomes its chunks."""
+    return tuple(chain.from_iterable(map(_trimmed, blocks)))
+
+
+def _trimmed(block: Block) -> Blocks:
+    if isinstance(block, tuple):
+        return (block,)
+    run = block.trimmed()
+    return from_arrays(tuple(block)) if run is None else (run,)
 
 
 def held_arrays(blocks: Blocks) -> Iterator[Array]:

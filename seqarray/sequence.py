@@ -187,7 +187,7 @@ class ArraySequence(Generic[ArrayT]):
             # CuPy itself would pickle every element, and unpickle it on whichever device is current.
             elements = move(self._blocks, kind, resolve_namespace("numpy", operator=OPERATOR), "cpu", None)
             return _unpickled, (kind.element_type, namespace, kind.device.id, kind.exact, elements)
-        elements = tuple(_owned(block if isinstance(block, tuple) else block.trimmed(), kind) for block in self._blocks)
+        elements = tuple(_owned(block, kind) for block in _blocks.trimmed(self._blocks))
         # Elements know their device; an empty sequence has to be told.
         device = None if elements else device_name(kind.namespace, kind.device)
         return _unpickled, (kind.element_type, namespace, device, kind.exact, elements)

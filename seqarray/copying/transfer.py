@@ -124,7 +124,7 @@ def _one_run(blocks: Blocks, kind: Kind, memory: Callable[[tuple[int, ...], Any]
     """The elements around one base that is row-major and holds nothing else; NumPy's are packed into given memory."""
     if len(blocks) == 1 and not isinstance(blocks[0], tuple):
         around = blocks[0].trimmed()
-        if not isinstance(around, tuple):
+        if around is not None:
             base = around.base
             if kind.library == "numpy":
                 base = memory(base.shape, kind.dtype)
