@@ -5,12 +5,11 @@ from __future__ import annotations
 from itertools import chain
 from typing import Any, NamedTuple
 
-from seqarray._blocks import Block, Blocks, from_arrays
+from seqarray._blocks import Block, Blocks, trimmed
 from seqarray._engines import engine_for
 from seqarray._kind import Kind, kind_of_all
-from seqarray._libraries import NUMPY, Array
+from seqarray._libraries import NUMPY
 from seqarray._transfer import move
-from seqarray._views import AnyRun
 
 
 class Pickled(NamedTuple):
@@ -45,11 +44,8 @@ def pickled(kind: Kind, blocks: Blocks) -> Pickled:
     if library is not None and library.pickles_on_host and blocks:
         # CuPy itself would pickle every element, and unpickle it on whichever device is current.
         return Pickled(kind.element_type, xp, device, kind.exact, move(blocks, kind, NUMPY, "cpu", None))
-    owned: list[Block] = []
-    for block in blocks:
-        part = block if isinstance(block, tuple) else block.trimmed()
-        owned += from_arrays(_owned(part, kind)) if isinstance(part, tuple) else (_owned_run(part, kind),)
-    return Pickled(kind.element_type, xp, None if blocks else device, kind.exact, tuple(owned))
+    owned = tuple([_owned(block, kind) for block in trimmed(blocks)])
+    return Pickled(kind.element_type, xp, None if blocks else device, kind.exact, owned)
 
 
 def kind_of_pickled(blocks: Blocks, exact: bool) -> Kind:
@@ -58,16 +54,11 @@ def kind_of_pickled(blocks: Blocks, exact: bool) -> Kind:
     return kind_of_all(some, "ArraySequence")[0]
 
 
-def _owned(arrays: tuple[Array, ...], kind: Kind) -> tuple[Array, ...]:
-    """Return arrays whose pickles contain no more than themselves: that of a torch view contains its whole storage."""
-    library = kind.library
+def _owned(block: Block, kind: Kind) -> Block:
+    """Return a block whose pickle contains no more than itself: that of a torch view contains its whole storage."""
+    library, arrays = kind.library, block if isinstance(block, tuple) else (block.base,)
     if library is None or not any(map(library.is_part_of_larger, arrays)):
-        return arrays
+        return block
     engine = engine_for(kind, "ArraySequence")
-    return tuple([engine.duplicate(array, kind) if library.is_part_of_larger(array) else array for array in arrays])
-
-
-def _owned_run(run: AnyRun, kind: Kind) -> AnyRun:
-    rebuild, (base, *columns) = run.__reduce__()
-    owned: AnyRun = rebuild(*_owned((base,), kind), *columns)
-    return owned
+    owned = tuple([engine.duplicate(array, kind) if library.is_part_of_larger(array) else array for array in arrays])
+    return owned if isinstance(block, tuple) else block.around(owned[0])

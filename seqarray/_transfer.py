@@ -15,7 +15,7 @@ from seqarray._blocks import Block, Blocks, held_arrays, to_arrays
 from seqarray._engines import engine_for, large, pool
 from seqarray._kind import Kind, kind_of
 from seqarray._libraries import NUMPY, Array, Device, Library, same_device
-from seqarray._views import AnyRun, PackedRun, Run
+from seqarray._views import AnyRun, PackedRun
 
 OPERATOR = "ArraySequence.to"
 
@@ -141,15 +141,9 @@ def _converted(blocks: Blocks, convert: Callable[[Sequence[Array]], list[Array]]
     def replaced(block: Block) -> Block:
         if isinstance(block, tuple):
             return tuple([next(arrays) for _ in block])
-        return _with_base(block, next(arrays))
+        return block.around(next(arrays))
 
     return tuple(map(replaced, blocks))
-
-
-def _with_base(run: AnyRun, base: Array) -> AnyRun:
-    if isinstance(run, Run):
-        return Run(base, run.cut, run.starts, run.stops)
-    return PackedRun(base, run.starts, run.chunk_shapes)
 
 
 def _crossed(
@@ -161,21 +155,21 @@ def _crossed(
     """Return the elements as chunks of one array in another memory, into which they have crossed packed."""
     run = _packed(blocks, kind, memory)
     (base,) = convert([run.base])
-    return (_with_base(run, base),)
+    return (run.around(base),)
 
 
 def _packed(blocks: Blocks, kind: Kind, memory: Callable[[tuple[int, ...], Any], Array]) -> AnyRun:
     """Return the elements around one row-major array that holds nothing else; NumPy's are packed into given memory."""
     library: Any = kind.library
-    around = blocks[0].trimmed() if len(blocks) == 1 and not isinstance(blocks[0], tuple) else None
-    if around is not None and not isinstance(around, tuple):
-        base = around.base
+    trimmed = blocks[0].trimmed() if len(blocks) == 1 and not isinstance(blocks[0], tuple) else None
+    if trimmed is not None:
+        base = trimmed.base
         if library is NUMPY:
-            base = memory(around.base.shape, kind.dtype)
-            base[...] = around.base
+            base = memory(base.shape, kind.dtype)
+            base[...] = trimmed.base
         elif not library.is_row_major(base):
             base = engine_for(kind, OPERATOR).duplicate(base, kind)
-        return _with_base(around, base)
+        return trimmed.around(base)
     arrays = to_arrays(blocks)
     if library is NUMPY:
         return large.packed(arrays, kind.dtype, memory)

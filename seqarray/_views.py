@@ -104,6 +104,10 @@ class Run:
         start, stop = self._bounds(index)
         return stop - start
 
+    def around(self, base: Array) -> Run:
+        """Return the same chunks of another array."""
+        return Run(base, self.cut, self.starts, self.stops)
+
     def part(self, which: slice) -> Run:
         """Some of the chunks; no view is made."""
         return Run(self.base, self.cut, self.starts[which], self.stops[which])
@@ -141,10 +145,10 @@ class Run:
             return self.base
         return self._between(start, stop)
 
-    def trimmed(self) -> Run | tuple[Array, ...]:
-        """The same chunks around a base that holds nothing else, to be pickled."""
+    def trimmed(self) -> Run | None:
+        """Return the same chunks around a base that holds nothing else; None where that takes a copy."""
         if len(self) == 0 or not self.is_gapless():
-            return tuple(self)
+            return None
         start, stop = self._bounds(0)[0], self._bounds(len(self) - 1)[1]
         shape, axis, dropped, packed = self.cut
         if packed:
@@ -179,6 +183,10 @@ class PackedRun:
     def __reduce__(self) -> tuple[Any, ...]:
         return PackedRun, (self.base, self.starts, self.chunk_shapes)
 
+    def around(self, base: Array) -> PackedRun:
+        """Return the same chunks of another array."""
+        return PackedRun(base, self.starts, self.chunk_shapes)
+
     def part(self, which: slice) -> PackedRun:
         """Some of the arrays; no view is made."""
         return PackedRun(self.base, self.starts[which], self.chunk_shapes[which])
@@ -193,12 +201,12 @@ class PackedRun:
         """The shape of the first array; no view is made."""
         return self.chunk_shapes[0]
 
-    def trimmed(self) -> PackedRun | tuple[Array, ...]:
-        """The same arrays around a base that holds nothing else, to be pickled."""
+    def trimmed(self) -> PackedRun | None:
+        """Return the same arrays around a base that holds nothing else; None where that takes a copy."""
         counts = list(map(prod, self.chunk_shapes))
         stops = [int(start) + count for start, count in zip(self.starts, counts, strict=True)]
         if len(self) == 0 or any(int(start) != stop for start, stop in zip(self.starts[1:], stops, strict=False)):
-            return tuple(self)
+            return None
         start = int(self.starts[0])
         return PackedRun(self.base[start : stops[-1]], _moved(self.starts, -start), self.chunk_shapes)
 

@@ -114,7 +114,10 @@ def split_sizes(draw: Any, length: int) -> tuple[Any, list[int]]:
     places = st.sampled_from(range(length + 1))
     bounds = [0, *sorted(draw(st.lists(places, min_size=cuts, max_size=cuts))), length]
     sizes = [stop - start for start, stop in pairwise(bounds)]
-    return form(sizes) if form in (list, tuple) else np.asarray(sizes, dtype=draw(st.sampled_from(INTEGERS))), bounds
+    if form in (list, tuple):
+        return form(sizes), bounds
+    holding = [dtype for dtype in INTEGERS if max(sizes) <= np.iinfo(dtype).max]
+    return np.asarray(sizes, dtype=draw(st.sampled_from(holding))), bounds
 
 
 #: Lengths before and after the axis that is split.  Among many axes of length 0 there would be little to see.
@@ -508,6 +511,30 @@ def test_a_sequence_that_has_become_empty_can_be_copied(backend):
         assert_sequences_equal(duplicate, emptied)
         assert duplicate.namespace is backend.xp
         assert duplicate.device == emptied.device
+
+
+#: Runs of many chunks, by how they are made of an array of rank 2.
+LONG_RUNS: dict[str, Callable[[Any], sa.ArraySequence[Any]]] = {
+    "views": lambda x: sa.split_to_sequence(x, 1, axis=1, copy=None),
+    "copies": lambda x: sa.split_to_sequence(x, 1, axis=1, copy=True),
+    "packed": lambda x: sa.sequence_construct(*sa.split_to_sequence(x, 1, axis=1, copy=None), copy=True),
+}
+
+
+@pytest.mark.parametrize("run", LONG_RUNS.values(), ids=LONG_RUNS)
+@pytest.mark.parametrize("duplicate", [pickled, deepcopy])
+def test_a_copy_of_a_run_with_gaps_is_kept_in_blocks_of_arrays(backend, run, duplicate):
+    count = 2 * blocks.BLOCK_LENGTH + 2
+    x = np.arange(2 * count, dtype=np.float32).reshape(2, count)
+    sequence = run(backend.array(x))[::2]
+    copied = duplicate(sequence)
+    assert_blocks_are_sound(copied)
+    assert_sequences_equal(copied, sequence)
+    for position in (0, len(sequence) // 2, len(sequence)):
+        longer = sa.sequence_insert(copied, backend.array(x[:, :1]), position)
+        assert_blocks_are_sound(longer)
+        expected = np.insert(x[:, ::2], position, x[:, 0], axis=1)
+        assert_arrays_equal(to_numpy(sa.concat_from_sequence(longer, axis=1)), expected)
 
 
 def test_sequences_behave_as_lists(backend, monkeypatch):

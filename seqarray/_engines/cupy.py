@@ -288,7 +288,7 @@ def _chunk_rows(run: Run, axis: int) -> _ChunkRows | None:
         step = base.strides[cut.axis]
         return _ChunkRows(base.data.ptr + start * step, step, stride)
     around = run.trimmed()
-    if not isinstance(around, Run):
+    if around is None:
         return None
     copies = _scatter(around.base, around.cut, around.starts, around.stops)
     rows = _chunk_rows(copies, axis)
