@@ -41,6 +41,18 @@ def to_arrays(blocks: Blocks) -> Sequence[Array]:
     return list(chain.from_iterable(blocks))
 
 
+def trimmed(blocks: Blocks) -> Blocks:
+    """Return blocks of the same elements whose runs hold nothing else; a run with gaps becomes its chunks."""
+    return tuple(chain.from_iterable(map(_trimmed, blocks)))
+
+
+def _trimmed(block: Block) -> Blocks:
+    if isinstance(block, tuple):
+        return (block,)
+    run = block.trimmed()
+    return from_arrays(tuple(block)) if run is None else (run,)
+
+
 def held_arrays(blocks: Blocks) -> Iterator[Array]:
     """The arrays that blocks hold: of chunks of one array, just that one."""
     for block in blocks:
