@@ -6,21 +6,19 @@ one array library, which names it (`Library.engine_module`).
 
 from __future__ import annotations
 
-import importlib
-import sys
 from collections.abc import Sequence
 from typing import Any, Protocol
 
 from seqarray._arguments import Column
 from seqarray._blocks import Blocks
-from seqarray._engines import standard as _standard  # noqa: F401  (torch.compile follows no import)
+from seqarray._engines import numpy, standard
 from seqarray._engines.pool import host_pool
 from seqarray._engines.threads import get_num_threads, set_num_threads
 from seqarray._kind import Kind
-from seqarray._libraries import NUMPY, Array, Library, on_new_library
+from seqarray._libraries import NUMPY, Array
 from seqarray._views import Cut
 
-__all__ = ["Engine", "engine_for", "get_num_threads", "host_pool", "set_num_threads"]
+__all__ = ["Engine", "engine_for", "get_num_threads", "host_pool", "set_num_threads", "standard"]
 
 
 class Engine(Protocol):
@@ -51,10 +49,5 @@ def engine_for(kind: Kind, operator: str) -> Engine:
     return engine
 
 
-def _choose(library: Library) -> None:
-    """Give a library its engine."""
-    library.engine = sys.modules.get(library.engine_module) or importlib.import_module(library.engine_module)
-
-
-_choose(NUMPY)
-on_new_library.append(_choose)
+# The registry gives every other library its engine when it is met; NumPy is met before there are engines.
+NUMPY.engine = numpy

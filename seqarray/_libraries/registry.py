@@ -41,6 +41,7 @@ _NAMESPACES = {
 NUMPY: Library = NumPy(array_api_compat.numpy)
 
 _libraries: list[Library] = [NUMPY]
+_unannounced: list[Library] = []
 _by_type: dict[type, Library] = {np.ndarray: NUMPY}
 
 #: The library of arrays of exactly a type; None for types that have not been met, and for what is no array.
@@ -72,6 +73,7 @@ def _found(array: Array) -> Library:
         from array_api_compat import torch as namespace  # noqa: PLC0415
 
         return library_for(namespace)
+    _announce()
     masked = loaded("numpy.ma")
     if (
         issubclass(array_type, np.matrix)
@@ -93,10 +95,21 @@ def library_for(namespace: Any) -> Library:
         if library.namespace is namespace:
             return library
     library = LIBRARIES.get(name_of(namespace).partition(".")[0], Library)(namespace)
+    # torch.compile does not follow import_module.
+    library.engine = loaded(library.engine_module) or importlib.import_module(library.engine_module)
     _libraries.append(library)
-    for notify in on_new_library:
-        notify(library)
+    _unannounced.append(library)
+    if not is_compiling():
+        _announce()
     return library
+
+
+def _announce() -> None:
+    """Call what waits for new libraries; torch.compile, under which one may have been met, cannot follow that."""
+    while _unannounced:
+        library = _unannounced.pop()
+        for notify in on_new_library:
+            notify(library)
 
 
 def resolve_library(xp: Any, *, operator: str) -> Library | None:
