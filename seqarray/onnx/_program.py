@@ -19,7 +19,7 @@ from seqarray.onnx._run.executor import Execution, execute
 from seqarray.onnx._run.feeds import (
     Feeds,
     GraphInput,
-    GraphOutput,
+    GraphValue,
     feeds_by_name,
     feeds_in_order,
     namespace_and_device_of,
@@ -27,6 +27,7 @@ from seqarray.onnx._run.feeds import (
 )
 from seqarray.onnx._run.placement import Target, upload
 from seqarray.onnx._run.steps import Step, Subgraph
+from seqarray.onnx._run.values import conforms, describe_value
 
 
 class Transfers(NamedTuple):
@@ -154,7 +155,7 @@ class Program:
             for value, slot in zip(model.graph.input, self._graph.inputs, strict=True)
         )
         self.outputs = tuple(
-            GraphOutput(value.name, value_type(value.type, f"output {value.name!r}"), slot)
+            GraphValue(value.name, value_type(value.type, f"output {value.name!r}"), slot)
             for value, slot in zip(model.graph.output, self._graph.outputs, strict=True)
         )
         self._computes = any(step.computes for step in _steps(self._graph))
@@ -216,7 +217,7 @@ class Program:
         with entering(target.namespace, target.device), np.errstate(all="ignore"):
             return self._execute(feeds, prepared, selected)
 
-    def _execute(self, feeds: Feeds, prepared: _PreparedTarget, outputs: Sequence[GraphOutput]) -> list[Any]:
+    def _execute(self, feeds: Feeds, prepared: _PreparedTarget, outputs: Sequence[GraphValue]) -> list[Any]:
         """Execute the steps on a target and return the outputs."""
         values = prepared.values.copy()
         execution = Execution(values, prepared.target, *self._limits)
@@ -233,7 +234,8 @@ class Program:
         results = []
         for output in outputs:
             value = values[output.slot]
-            output.check(value)
+            if not conforms(value, output.type):
+                raise TypeError(f"output {output.name!r} is {describe_value(value)}; the model declares {output.type}")
             if execution.moves and type(value) is np.ndarray:
                 results.append(upload(value, prepared.target))
             else:

@@ -14,11 +14,11 @@ from seqarray.onnx._load.tensor_protos import NUMPY
 from seqarray.onnx._load.type_protos import ValueType
 from seqarray.onnx._run.executor import Execution
 from seqarray.onnx._run.placement import FEW_VALUES, dtype_for_host
-from seqarray.onnx._run.values import check_value, conforms, describe_value
+from seqarray.onnx._run.values import check_value
 
 
-class GraphOutput:
-    """An output of the main graph.
+class GraphValue:
+    """An input or an output of the main graph.
 
     Attributes
     ----------
@@ -40,29 +40,20 @@ class GraphOutput:
     def __repr__(self) -> str:
         return f"<{self.name}: {self.type}>"
 
-    def check(self, value: Any) -> None:
-        """Raise a TypeError if a value does not have the declared container and element type."""
-        if not conforms(value, self.type):
-            raise TypeError(f"output {self.name!r} is {describe_value(value)}; the model declares {self.type}")
 
-
-class GraphInput:
+class GraphInput(GraphValue):
     """An input of the main graph.
 
     Attributes
     ----------
-    name, type, slot
-        As of `GraphOutput`.
     has_default : bool
         Whether an initializer gives its value if it is left out.
     """
 
-    __slots__ = ("_dtype", "_rank", "has_default", "name", "slot", "type")
+    __slots__ = ("_dtype", "_rank", "has_default")
 
     def __init__(self, name: str, declared: ValueType, slot: int, has_default: bool) -> None:
-        self.name = name
-        self.type = declared
-        self.slot = slot
+        super().__init__(name, declared, slot)
         self.has_default = has_default
         # For a tensor of numbers without fixed lengths, comparing dtype and rank is the whole check.
         self._dtype: Any = None
@@ -71,9 +62,6 @@ class GraphInput:
         if not declared.sequence and declared.shape is not None and not declared.lengths and element_type is not None:
             if element_type != "string" and can_hold(NUMPY, element_type):
                 self._dtype, self._rank = dtype_for_host(element_type), len(declared.shape)
-
-    def __repr__(self) -> str:
-        return f"<{self.name}: {self.type}>"
 
     def check(self, value: Any) -> Any:
         """Return a value as an array, an ArraySequence or None if it has the declared type; raise otherwise."""
@@ -160,7 +148,7 @@ def namespace_and_device_of(feeds: Feeds) -> tuple[Any, Any]:
     return NUMPY, None
 
 
-def select_outputs(names: Iterable[str], declared: Sequence[GraphOutput]) -> list[GraphOutput]:
+def select_outputs(names: Iterable[str], declared: Sequence[GraphValue]) -> list[GraphValue]:
     """Return the outputs with the given names."""
     if isinstance(names, str) or not isinstance(names, Sequence):
         raise TypeError(f"run: outputs is {names!r}; expected a list of names")

@@ -7,13 +7,17 @@ from typing import Any
 
 import numpy as np
 
-from seqarray._dtypes import dtype_for
-from seqarray._libraries import as_device, library_of, same_device
+from seqarray._arguments import host_values
+from seqarray._dtypes import dtype_for, element_type_of
+from seqarray._libraries import as_device, library_of, namespace_of, same_device
 from seqarray._sequence import ArraySequence
 from seqarray.onnx._load.tensor_protos import NUMPY
 
 #: Arrays of at most this many values are kept on the host: they may be positions, sizes or conditions.
 FEW_VALUES = 1024
+
+_BOOL_AND_INTEGERS = frozenset("bool int8 int16 int32 int64 uint8 uint16 uint32 uint64".split())
+_ONE_ELEMENT = ((), (1,))
 
 
 class Placement(Enum):
@@ -80,6 +84,11 @@ def download(array: Any) -> np.ndarray[Any, Any]:
     """Return an array of any library as a NumPy array; gradients are left behind."""
     if isinstance(array, np.ndarray):
         return array
+    element_type = element_type_of(array.dtype)
+    if element_type in _BOOL_AND_INTEGERS and tuple(array.shape) in _ONE_ELEMENT:
+        # A Loop reads its condition in every iteration; setting up a move takes longer than reading one value.
+        flat = namespace_of(array).reshape(array, (-1,))
+        return np.asarray(host_values(flat, int), dtype=element_type).reshape(array.shape)
     if getattr(array, "requires_grad", False):
         array = array.detach()
     values: np.ndarray[Any, Any] = ArraySequence([array]).to(xp=NUMPY)[0]
