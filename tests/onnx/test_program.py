@@ -12,7 +12,7 @@ import pytest
 
 import seqarray as sa
 import seqarray.onnx
-from tests.onnx_helpers import assert_gives, floats, integer, on_all, placed, refuses, text_model
+from tests.onnx.helpers import assert_gives, floats, integer, on_all, placed, refuses, text_model
 
 # Inputs
 

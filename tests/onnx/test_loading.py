@@ -7,7 +7,7 @@ from onnx import TensorProto, helper
 
 import seqarray as sa
 import seqarray.onnx
-from tests.onnx_helpers import assert_gives, floats, integer, on_all, refuses, text_model
+from tests.onnx.helpers import assert_gives, floats, integer, on_all, refuses, text_model
 from tests.processes import output_of
 
 PARTS = "agraph (float[N] x) => (seq(float[]) s, int64 n) { s = SplitToSequence(x) n = SequenceLength(s) }"
