@@ -140,8 +140,8 @@ def _difference(output: Any, stored: Any) -> str | None:
     if isinstance(output, list):
         if len(output) != len(stored):
             return f"got {len(output)} elements, stored are {len(stored)}"
-        for index, (element, wanted) in enumerate(zip(output, stored, strict=True)):
-            difference = _difference(element, wanted)
+        for index, (element, expected) in enumerate(zip(output, stored, strict=True)):
+            difference = _difference(element, expected)
             if difference is not None:
                 return f"element {index}: {difference}"
         return None

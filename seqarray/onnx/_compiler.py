@@ -82,7 +82,7 @@ class Compiler:
             raise ValueError(f"{label}: the constants take {self._bytes} bytes or more; max_bytes is {self._max_bytes}")
 
     def _compile_graph(self, graph: onnx.GraphProto, scope: Scope) -> Subgraph:
-        """Compile a graph into a scope of its own."""
+        """Compile a graph; the scope gets the names that it defines."""
         if scope.depth > MAX_NESTING:
             raise ValueError(f"prepare: graphs and functions are nested deeper than {MAX_NESTING} levels")
         for tensor in graph.initializer:

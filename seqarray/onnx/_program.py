@@ -63,7 +63,7 @@ def prepare(
     xp : module or str, optional
         The array API namespace to compute on.  Default: that of the inputs of each run; NumPy if there are none.
     device : optional
-        The device.  Default: that of the inputs, and the default device for what has none.
+        The device.  Default: that of the inputs; the default device if there are none.
     fallback : {"reference", "error"}, default "reference"
         Whether an operator that seqarray does not implement is run by onnx's reference implementation on NumPy, to
         which its inputs are moved and from which its outputs are moved back, or raises.

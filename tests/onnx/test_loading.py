@@ -50,6 +50,11 @@ def test_bytes_that_hold_no_model_are_refused(content, tmp_path):
         seqarray.onnx.prepare(tmp_path / "broken.onnx")
 
 
+def test_public_names_are_what_dir_lists():
+    names = {name for name in dir(seqarray.onnx) if not name.startswith("__")}
+    assert names == set(seqarray.onnx.__all__) == {"Program", "backend", "prepare"}
+
+
 def test_importing_seqarray_does_not_import_onnx():
     code = "import sys, seqarray as sa; before = 'onnx' in sys.modules; sa.onnx.prepare; print(before)"
     assert output_of(code) == "False"

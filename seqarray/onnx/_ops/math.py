@@ -41,7 +41,7 @@ def elementwise(name: str) -> Callable[[Node], Kernel]:
         allowed = node.element_types(0)
         explicit = "broadcast" in node.schema.attributes
 
-        def function(execution: Execution, *inputs: Any) -> Outputs:
+        def run_elementwise(execution: Execution, *inputs: Any) -> Outputs:
             arrays = tensors(inputs, allowed)
             if explicit:
                 arrays = [arrays[0], align_axes(node, *arrays)]
@@ -50,7 +50,7 @@ def elementwise(name: str) -> Callable[[Node], Kernel]:
             xp = namespace_of(arrays[0])
             return (as_result(getattr(xp, name)(*arrays)),)
 
-        return Kernel(function, (Placement.FOLLOW,))
+        return Kernel(run_elementwise, (Placement.FOLLOW,))
 
     return make
 
@@ -61,11 +61,11 @@ def unary(formula: Callable[[Any, Array], Array]) -> Callable[[Node], Kernel]:
     def make(node: Node) -> Kernel:
         allowed = node.element_types(0)
 
-        def function(execution: Execution, x: Any) -> Outputs:
+        def run_unary(execution: Execution, x: Any) -> Outputs:
             tensors([x], allowed)
             return (as_result(formula(namespace_of(x), x)),)
 
-        return Kernel(function, (Placement.FOLLOW,))
+        return Kernel(run_unary, (Placement.FOLLOW,))
 
     return make
 
@@ -93,14 +93,14 @@ def make_div(node: Node) -> Kernel:
     """Make the kernel of Div, which rounds towards zero for integers."""
     allowed = node.element_types(0)
 
-    def function(execution: Execution, *inputs: Any) -> Outputs:
+    def run_div(execution: Execution, *inputs: Any) -> Outputs:
         a, b = tensors(inputs, allowed)
         xp = namespace_of(a)
         execution.reserve(broadcast_shapes([a.shape, b.shape]), itemsize_of(a.dtype))
         divided = truncating_divide(xp, a, b) if is_integral(a) else xp.divide(a, b)
         return (as_result(divided),)
 
-    return Kernel(function, (Placement.FOLLOW,))
+    return Kernel(run_div, (Placement.FOLLOW,))
 
 
 #: Types to which `astype` of the array library converts as Cast does; for smaller floats, ONNX has its own rounding.
@@ -116,7 +116,7 @@ def make_cast(node: Node) -> Kernel | None:
     if element_type not in _CAST_TYPES:
         return None
 
-    def function(execution: Execution, x: Any) -> Outputs:
+    def run_cast(execution: Execution, x: Any) -> Outputs:
         tensors([x], allowed)
         xp = namespace_of(x)
         dtype = dtype_for(xp, element_type, device_of(x), operator="Cast")
@@ -126,7 +126,7 @@ def make_cast(node: Node) -> Kernel | None:
         with entering(xp, device_of(x)):
             return (xp.astype(x, dtype),)
 
-    return Kernel(function, (Placement.FOLLOW,))
+    return Kernel(run_cast, (Placement.FOLLOW,))
 
 
 def _sum(xp: Any, x: Array, axes: tuple[int, ...], keepdims: bool) -> Array:
@@ -160,19 +160,19 @@ def reduction(
 
     def make(node: Node) -> Kernel:
         allowed, keepdims = node.element_types(0), bool(node.attribute("keepdims", int, 1))
-        given, axes_in_attribute = node.attributes.get("axes"), node.version < input_since
+        attribute_axes, axes_in_attribute = node.attributes.get("axes"), node.version < input_since
         no_axes_means_none = node.attribute("noop_with_empty_axes", int, 0)
 
-        def function(execution: Execution, x: Any, axes: Any = None) -> Outputs:
+        def run_reduction(execution: Execution, x: Any, axes: Any = None) -> Outputs:
             tensors([x], allowed)
-            wanted = given if axes_in_attribute or axes is None else integers(axes, "input 1 (axes)")
-            if not wanted and no_axes_means_none:
+            chosen = attribute_axes if axes_in_attribute or axes is None else integers(axes, "input 1 (axes)")
+            if not chosen and no_axes_means_none:
                 return (x,)
             rank = len(x.shape)
-            normalized = tuple(axis_in_range(a, rank, operator="axes", of="input 0") for a in wanted or range(rank))
+            normalized = tuple(axis_in_range(a, rank, operator="axes", of="input 0") for a in chosen or range(rank))
             return (as_result(reduce(namespace_of(x), x, normalized, keepdims)),)
 
-        return Kernel(function, (Placement.FOLLOW, Placement.HOST))
+        return Kernel(run_reduction, (Placement.FOLLOW, Placement.HOST))
 
     return make
 
@@ -181,27 +181,27 @@ def make_softmax(node: Node) -> Kernel:
     """Make the kernel of Softmax along one axis."""
     axis, allowed = node.attribute("axis", int, -1), node.element_types(0)
 
-    def function(execution: Execution, x: Any) -> Outputs:
+    def run_softmax(execution: Execution, x: Any) -> Outputs:
         tensors([x], allowed)
         xp = namespace_of(x)
         normalized = axis_in_range(axis, len(x.shape), operator="Softmax", of="input 0")
         powers = xp.exp(x - xp.max(x, axis=normalized, keepdims=True)) if prod(x.shape) else x
         return (as_result(powers / xp.sum(powers, axis=normalized, keepdims=True, dtype=x.dtype)),)
 
-    return Kernel(function, (Placement.FOLLOW,))
+    return Kernel(run_softmax, (Placement.FOLLOW,))
 
 
 def make_where(node: Node) -> Kernel:
     """Make the kernel of Where."""
     allowed = node.element_types(1)
 
-    def function(execution: Execution, condition: Any, x: Any, y: Any) -> Outputs:
+    def run_where(execution: Execution, condition: Any, x: Any, y: Any) -> Outputs:
         tensors([condition], frozenset({"bool"}))
         tensors([x, y], allowed)
         execution.reserve(broadcast_shapes([condition.shape, x.shape, y.shape]), itemsize_of(x.dtype))
         return (as_result(namespace_of(x).where(condition, x, y)),)
 
-    return Kernel(function, (Placement.FOLLOW,))
+    return Kernel(run_where, (Placement.FOLLOW,))
 
 
 #: op_type -> (first supported version, kernel factory)

@@ -77,14 +77,14 @@ def make_construct(node: Node) -> Kernel:
     """Make the kernel of SequenceConstruct."""
     allowed, general = _element_types(node), _general(node)
 
-    def construct(execution: Execution, *inputs: Any) -> Outputs:
-        try:
-            sequence = sequence_construct(*inputs)
-        except TypeError:
-            return general(execution, *inputs)
+    def run_construct(execution: Execution, *inputs: Any) -> Outputs:
+        for value in inputs:
+            if value is None:
+                return general(execution, *inputs)
+        sequence = sequence_construct(*inputs)
         return (sequence,) if sequence.element_type in allowed else general(execution, *inputs)
 
-    return Kernel(construct, (Placement.DEVICE,))
+    return Kernel(run_construct, (Placement.DEVICE,))
 
 
 def make_empty(node: Node) -> Kernel:
@@ -92,7 +92,7 @@ def make_empty(node: Node) -> Kernel:
     general = _general(node)
     latest: tuple[Any, Outputs] | None = None
 
-    def empty(execution: Execution) -> Outputs:
+    def run_empty(execution: Execution) -> Outputs:
         nonlocal latest
         # Another thread may replace `latest` meanwhile.
         found = latest
@@ -100,28 +100,28 @@ def make_empty(node: Node) -> Kernel:
             found = latest = execution.target, general(execution)
         return found[1]
 
-    return Kernel(empty)
+    return Kernel(run_empty)
 
 
 def make_at(node: Node) -> Kernel:
     """Make the kernel of SequenceAt."""
     general = _general(node)
 
-    def at(execution: Execution, sequence: Any, position: Any) -> Outputs:
+    def run_at(execution: Execution, sequence: Any, position: Any) -> Outputs:
         if type(sequence) is ArraySequence and position is not None:
             index = _position(position)
             if index is not None:
                 return (sequence_at(sequence, index, copy=None),)
         return general(execution, sequence, position)
 
-    return Kernel(at, (Placement.ANY, Placement.HOST))
+    return Kernel(run_at, (Placement.ANY, Placement.HOST))
 
 
 def make_insert(node: Node) -> Kernel:
     """Make the kernel of SequenceInsert."""
     general = _general(node)
 
-    def insert(execution: Execution, sequence: Any, tensor: Any, position: Any = None) -> Outputs:
+    def run_insert(execution: Execution, sequence: Any, tensor: Any, position: Any = None) -> Outputs:
         index = None if position is None else _position(position)
         if type(sequence) is not ArraySequence or (index is None and position is not None):
             return general(execution, sequence, tensor, position)
@@ -130,14 +130,14 @@ def make_insert(node: Node) -> Kernel:
             execution.budget.record_derived(changed, sequence, tensor)
         return (changed,)
 
-    return Kernel(insert, (Placement.ANY, Placement.DEVICE, Placement.HOST))
+    return Kernel(run_insert, (Placement.ANY, Placement.DEVICE, Placement.HOST))
 
 
 def make_erase(node: Node) -> Kernel:
     """Make the kernel of SequenceErase."""
     general = _general(node)
 
-    def erase(execution: Execution, sequence: Any, position: Any = None) -> Outputs:
+    def run_erase(execution: Execution, sequence: Any, position: Any = None) -> Outputs:
         index = None if position is None else _position(position)
         if type(sequence) is not ArraySequence or (index is None and position is not None):
             return general(execution, sequence, position)
@@ -146,25 +146,25 @@ def make_erase(node: Node) -> Kernel:
             execution.budget.record_derived(changed, sequence)
         return (changed,)
 
-    return Kernel(erase, (Placement.ANY, Placement.HOST))
+    return Kernel(run_erase, (Placement.ANY, Placement.HOST))
 
 
 def make_length(node: Node) -> Kernel:
     """Make the kernel of SequenceLength, whose result stays on the host."""
 
-    def length(execution: Execution, sequence: Any) -> Outputs:
+    def run_length(execution: Execution, sequence: Any) -> Outputs:
         if type(sequence) is not ArraySequence:
             raise TypeError(f"input 0 (input_sequence) is {describe_value(sequence)}; expected a sequence")
         return (np.asarray(len(sequence)),)
 
-    return Kernel(length)
+    return Kernel(run_length)
 
 
 def make_concat_from_sequence(node: Node) -> Kernel:
     """Make the kernel of ConcatFromSequence."""
     axis, new_axis, general = node.attribute("axis", int), node.attribute("new_axis", int, 0), _general(node)
 
-    def concat(execution: Execution, sequence: Any) -> Outputs:
+    def run_concat_from_sequence(execution: Execution, sequence: Any) -> Outputs:
         if type(sequence) is not ArraySequence:
             return general(execution, sequence)
         if execution.budget is not None:
@@ -177,14 +177,14 @@ def make_concat_from_sequence(node: Node) -> Kernel:
         elements = list(sequence) if short else sequence
         return (concat_from_sequence(elements, axis=axis, new_axis=new_axis, copy=True),)
 
-    return Kernel(concat)
+    return Kernel(run_concat_from_sequence)
 
 
 def make_concat(node: Node) -> Kernel:
     """Make the kernel of Concat."""
     axis, allowed, general = node.attribute("axis", int, 1), node.element_types(0), _general(node)
 
-    def concat(execution: Execution, *inputs: Any) -> Outputs:
+    def run_concat(execution: Execution, *inputs: Any) -> Outputs:
         dtype = getattr(inputs[0], "dtype", None)
         if dtype is None or element_type_of(dtype) not in allowed:
             return general(execution, *inputs)
@@ -192,7 +192,7 @@ def make_concat(node: Node) -> Kernel:
             execution.budget.reserve(sum(map(execution.budget.size_of, inputs)))
         return (concat_from_sequence(inputs, axis=axis, copy=None),)
 
-    return Kernel(concat, (Placement.FOLLOW,))
+    return Kernel(run_concat, (Placement.FOLLOW,))
 
 
 def make_split_to_sequence(node: Node) -> Kernel:
@@ -200,7 +200,7 @@ def make_split_to_sequence(node: Node) -> Kernel:
     axis, keepdims = node.attribute("axis", int, 0), node.attribute("keepdims", int, 1)
     allowed, general = _element_types(node), _general(node)
 
-    def split(execution: Execution, x: Any, sizes: Any = None) -> Outputs:
+    def run_split_to_sequence(execution: Execution, x: Any, sizes: Any = None) -> Outputs:
         if x is None or type(x) is ArraySequence or element_type_of(x.dtype) not in allowed:
             return general(execution, x, sizes)
         if sizes is not None and (type(sizes) is ArraySequence or sizes.dtype not in _INDEX_DTYPES):
@@ -209,7 +209,7 @@ def make_split_to_sequence(node: Node) -> Kernel:
             sizes = sizes.tolist()
         return (split_to_sequence(x, sizes, axis=axis, keepdims=keepdims, copy=None),)
 
-    return Kernel(split, (Placement.DEVICE, Placement.HOST))
+    return Kernel(run_split_to_sequence, (Placement.DEVICE, Placement.HOST))
 
 
 def make_optional(node: Node) -> Kernel:
@@ -230,12 +230,12 @@ def make_get_element(node: Node) -> Kernel:
     """Make the kernel of OptionalGetElement."""
     del node
 
-    def get_element(execution: Execution, value: Any) -> Outputs:
+    def run_get_element(execution: Execution, value: Any) -> Outputs:
         if value is None:
             raise ValueError("input 0 (input) is an empty optional, which has no element to get")
         return (value,)
 
-    return Kernel(get_element)
+    return Kernel(run_get_element)
 
 
 def make_identity(node: Node) -> Kernel:

@@ -26,67 +26,67 @@ def make_shape(node: Node) -> Kernel:
     """Make the kernel of Shape, whose result stays on the host."""
     start, stop = node.attribute("start", int, 0), node.attribute("end", int)
 
-    def function(execution: Execution, x: Any) -> Outputs:
+    def run_shape(execution: Execution, x: Any) -> Outputs:
         shape = tensor(x, 0).shape
         lengths = [length_along(shape, axis, operator="Shape", of="input 0") for axis in range(len(shape))]
         return (np.asarray(lengths[start:stop], dtype=np.int64),)
 
-    return Kernel(function)
+    return Kernel(run_shape)
 
 
 def make_unsqueeze(node: Node) -> Kernel:
     """Make the kernel of Unsqueeze, which inserts axes of length 1."""
-    given = node.attributes.get("axes")
+    attribute_axes = node.attributes.get("axes")
 
-    def function(execution: Execution, x: Any, axes: Any = None) -> Outputs:
+    def run_unsqueeze(execution: Execution, x: Any, axes: Any = None) -> Outputs:
         tensor(x, 0)
-        wanted = given if node.version < 13 else integers(axes, "input 1 (axes)")
-        rank = len(x.shape) + len(wanted or ())
-        inserted = {axis_in_range(axis, rank, operator="Unsqueeze", of="the result") for axis in wanted or ()}
-        if len(inserted) != len(wanted or ()):
-            raise ValueError(f"axes are {wanted}; an axis is named twice")
+        chosen = attribute_axes if node.version < 13 else integers(axes, "input 1 (axes)")
+        rank = len(x.shape) + len(chosen or ())
+        inserted = {axis_in_range(axis, rank, operator="Unsqueeze", of="the result") for axis in chosen or ()}
+        if len(inserted) != len(chosen or ()):
+            raise ValueError(f"axes are {chosen}; an axis is named twice")
         return (x[tuple(None if axis in inserted else slice(None) for axis in range(rank))],)
 
-    return Kernel(function, (Placement.FOLLOW, Placement.HOST))
+    return Kernel(run_unsqueeze, (Placement.FOLLOW, Placement.HOST))
 
 
 def make_squeeze(node: Node) -> Kernel:
     """Make the kernel of Squeeze, which removes the given axes of length 1, or all of them."""
-    given = node.attributes.get("axes")
+    attribute_axes = node.attributes.get("axes")
 
-    def function(execution: Execution, x: Any, axes: Any = None) -> Outputs:
+    def run_squeeze(execution: Execution, x: Any, axes: Any = None) -> Outputs:
         shape = tensor(x, 0).shape
-        wanted = given if node.version < 13 or axes is None else integers(axes, "input 1 (axes)")
-        removed = {axis_in_range(axis, len(shape), operator="Squeeze", of="input 0") for axis in wanted or ()}
-        if wanted is None:
+        chosen = attribute_axes if node.version < 13 or axes is None else integers(axes, "input 1 (axes)")
+        removed = {axis_in_range(axis, len(shape), operator="Squeeze", of="input 0") for axis in chosen or ()}
+        if chosen is None:
             removed = {axis for axis, length in enumerate(shape) if length == 1}
         for axis in removed:
             if shape[axis] != 1:
-                raise ValueError(f"axes are {wanted}; axis {axis} of input 0 has length {shape[axis]}, not 1")
+                raise ValueError(f"axes are {chosen}; axis {axis} of input 0 has length {shape[axis]}, not 1")
         return (x[tuple(0 if axis in removed else slice(None) for axis in range(len(shape))) + (...,)],)
 
-    return Kernel(function, (Placement.FOLLOW, Placement.HOST))
+    return Kernel(run_squeeze, (Placement.FOLLOW, Placement.HOST))
 
 
 def make_reshape(node: Node) -> Kernel:
     """Make the kernel of Reshape, where a length of 0 keeps that of the input and -1 is computed."""
     allow_zero = node.attribute("allowzero", int, 0)
 
-    def function(execution: Execution, x: Any, shape: Any) -> Outputs:
-        wanted = integers(shape, "input 1 (shape)")
+    def run_reshape(execution: Execution, x: Any, shape: Any) -> Outputs:
+        lengths = integers(shape, "input 1 (shape)")
         if not allow_zero:
-            if any(length == 0 and axis >= len(tensor(x, 0).shape) for axis, length in enumerate(wanted)):
-                raise ValueError(f"shape is {wanted}; input 0 is {describe_value(x)} and has no length there to keep")
-            wanted = [x.shape[axis] if length == 0 else length for axis, length in enumerate(wanted)]
-        return (namespace_of(tensor(x, 0)).reshape(x, tuple(wanted)),)
+            if any(length == 0 and axis >= len(tensor(x, 0).shape) for axis, length in enumerate(lengths)):
+                raise ValueError(f"shape is {lengths}; input 0 is {describe_value(x)} and has no length there to keep")
+            lengths = [x.shape[axis] if length == 0 else length for axis, length in enumerate(lengths)]
+        return (namespace_of(tensor(x, 0)).reshape(x, tuple(lengths)),)
 
-    return Kernel(function, (Placement.FOLLOW, Placement.HOST))
+    return Kernel(run_reshape, (Placement.FOLLOW, Placement.HOST))
 
 
 def make_slice(node: Node) -> Kernel:
     """Make the kernel of Slice from version 10, whose starts, ends, axes and steps are inputs."""
 
-    def function(execution: Execution, x: Any, starts: Any, ends: Any, axes: Any = None, steps: Any = None) -> Outputs:
+    def run_slice(execution: Execution, x: Any, starts: Any, ends: Any, axes: Any = None, steps: Any = None) -> Outputs:
         shape = tensor(x, 0).shape
         first, last = integers(starts, "input 1 (starts)"), integers(ends, "input 2 (ends)")
         along = list(range(len(first))) if axes is None else integers(axes, "input 3 (axes)")
@@ -108,7 +108,7 @@ def make_slice(node: Node) -> Kernel:
             )
         return (_slice(x, tuple(index)),)
 
-    return Kernel(function, (Placement.FOLLOW, Placement.HOST))
+    return Kernel(run_slice, (Placement.FOLLOW, Placement.HOST))
 
 
 def _slice(x: Array, index: tuple[slice, ...]) -> Array:
@@ -128,7 +128,7 @@ def make_gather(node: Node) -> Kernel:
     """Make the kernel of Gather, which takes elements along an axis at indices of any shape."""
     axis = node.attribute("axis", int, 0)
 
-    def function(execution: Execution, x: Any, indices: Any) -> Outputs:
+    def run_gather(execution: Execution, x: Any, indices: Any) -> Outputs:
         shape = tensor(x, 0).shape
         normalized = axis_in_range(axis, len(shape), operator="Gather", of="input 0")
         length = length_along(shape, normalized, operator="Gather", of="input 0")
@@ -152,7 +152,7 @@ def make_gather(node: Node) -> Kernel:
             from_start = execution.move_to_device(from_start)
         return (_take(x, from_start, normalized),)
 
-    return Kernel(function)
+    return Kernel(run_gather)
 
 
 def _take(x: Array, indices: Array, axis: int) -> Array:
@@ -169,15 +169,15 @@ def make_expand(node: Node) -> Kernel:
     """Make the kernel of Expand, which broadcasts a tensor with a shape."""
     del node
 
-    def function(execution: Execution, x: Any, shape: Any) -> Outputs:
-        wanted = integers(shape, "input 1 (shape)")
-        if any(length < 0 for length in wanted):
-            raise ValueError(f"shape is {wanted}; a length must not be negative")
-        result = broadcast_shapes([tensor(x, 0).shape, wanted])
+    def run_expand(execution: Execution, x: Any, shape: Any) -> Outputs:
+        lengths = integers(shape, "input 1 (shape)")
+        if any(length < 0 for length in lengths):
+            raise ValueError(f"shape is {lengths}; a length must not be negative")
+        result = broadcast_shapes([tensor(x, 0).shape, lengths])
         execution.reserve(result, itemsize_of(x.dtype))
         return (namespace_of(x).broadcast_to(x, result),)
 
-    return Kernel(function, (Placement.FOLLOW, Placement.HOST))
+    return Kernel(run_expand, (Placement.FOLLOW, Placement.HOST))
 
 
 def make_constant_of_shape(node: Node) -> Kernel:
@@ -188,20 +188,20 @@ def make_constant_of_shape(node: Node) -> Kernel:
         raise ValueError(f"{node.label}: attribute 'value' has {fill_value.size} elements; expected one")
     fill_value = fill_value.reshape(())
 
-    def function(execution: Execution, shape: Any) -> Outputs:
-        wanted = integers(shape, "input 0 (input)")
-        if any(length < 0 for length in wanted):
-            raise ValueError(f"the shape is {wanted}; a length must not be negative")
-        execution.reserve(wanted, fill_value.dtype.itemsize)
+    def run_constant_of_shape(execution: Execution, shape: Any) -> Outputs:
+        lengths = integers(shape, "input 0 (input)")
+        if any(length < 0 for length in lengths):
+            raise ValueError(f"the shape is {lengths}; a length must not be negative")
+        execution.reserve(lengths, fill_value.dtype.itemsize)
         # A single value may be a size or a position, which is read on the host.
-        if not execution.moves or prod(wanted) <= 1:
-            return (np.full(tuple(wanted), fill_value, dtype=fill_value.dtype),)
+        if not execution.moves or prod(lengths) <= 1:
+            return (np.full(tuple(lengths), fill_value, dtype=fill_value.dtype),)
         xp, device = execution.target.namespace, execution.target.device
         dtype = dtype_for(xp, element_type_of(fill_value.dtype), device, operator="ConstantOfShape")
         with entering(xp, device):
-            return (xp.full(tuple(wanted), fill_value.item(), dtype=dtype, device=device),)
+            return (xp.full(tuple(lengths), fill_value.item(), dtype=dtype, device=device),)
 
-    return Kernel(function, (Placement.HOST,))
+    return Kernel(run_constant_of_shape, (Placement.HOST,))
 
 
 #: op_type -> (first supported version, kernel factory)

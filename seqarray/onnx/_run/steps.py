@@ -1,4 +1,4 @@
-"""Compiled nodes and graphs: what the compiler makes and the executor runs."""
+"""Compiled nodes and graphs, which the compiler makes and the executor runs."""
 
 from __future__ import annotations
 
