@@ -12,9 +12,8 @@ from typing import Any
 import numpy as np
 
 from seqarray._dtypes import element_type_of, onnx_name
-from seqarray._sequence import ArraySequence
 from seqarray.onnx._program import Program, prepare
-from seqarray.onnx._run.placement import download
+from seqarray.onnx._run.placement import download_value
 from seqarray.onnx._test_data import find_data_sets, read_folder, read_npz, write_npz, write_value
 from seqarray.onnx.backend import supports_device
 
@@ -94,7 +93,7 @@ def _run_on(program: Program, source: Path | None, target: Path | None) -> int:
         given = [value for value in program.inputs if not value.has_default]
         inputs = read_folder(source, "input", program.inputs if _has_all_inputs(source, program) else given) or []
         expected = read_folder(source, "output", program.outputs)
-    outputs = [_to_host(output) for output in program.run(inputs)]
+    outputs = [download_value(output) for output in program.run(inputs)]
     different = 0
     for index, (output, declared) in enumerate(zip(outputs, program.outputs, strict=True)):
         comparison = ""
@@ -111,13 +110,6 @@ def _run_on(program: Program, source: Path | None, target: Path | None) -> int:
 def _has_all_inputs(source: Path, program: Program) -> bool:
     """Return whether a folder has a value for every input, including those with a default."""
     return len(list(source.glob("input_*.pb"))) == len(program.inputs)
-
-
-def _to_host(output: Any) -> Any:
-    """Return an output as a NumPy array, a list of them, or None."""
-    if output is None:
-        return None
-    return [download(element) for element in output] if isinstance(output, ArraySequence) else download(output)
 
 
 def _describe(output: Any) -> str:

@@ -17,7 +17,7 @@ from seqarray._sequence import ArraySequence, as_sequence
 from seqarray.onnx._load.model import Model
 from seqarray.onnx._program import Program
 from seqarray.onnx._program import prepare as _prepare
-from seqarray.onnx._run.placement import download
+from seqarray.onnx._run.placement import download_value
 
 #: Kind of device to array library.
 _LIBRARIES = {"CPU": "numpy", "CUDA": "cupy"}
@@ -34,7 +34,7 @@ class SeqarrayRep(BackendRep):
         del kwargs
         outputs = self.program.run(list(inputs) if isinstance(inputs, (list, tuple)) else inputs)
         names = [output.name for output in self.program.outputs]
-        values: tuple[Any, ...] = namedtupledict("Outputs", names)(*map(_to_numpy, outputs))
+        values: tuple[Any, ...] = namedtupledict("Outputs", names)(*map(download_value, outputs))
         return values
 
 
@@ -114,13 +114,6 @@ def _parse_device(device: str) -> tuple[str, int | None]:
     if kind not in _LIBRARIES or not (number or "0").isdigit():
         raise ValueError(f"prepare: device is {device!r}; expected 'CPU', 'CUDA' or 'CUDA:N'")
     return _LIBRARIES[kind], int(number or 0) if kind == "CUDA" else None
-
-
-def _to_numpy(value: Any) -> Any:
-    """Return an output as a NumPy array, a list of them, or None."""
-    if value is None:
-        return None
-    return [download(element) for element in value] if isinstance(value, ArraySequence) else download(value)
 
 
 def _type_of(value: Any) -> onnx.TypeProto:

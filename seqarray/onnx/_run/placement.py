@@ -95,6 +95,13 @@ def download(array: Any) -> np.ndarray[Any, Any]:
     return values
 
 
+def download_value(value: Any) -> Any:
+    """Return a value of a run as a NumPy array, a list of them, or None."""
+    if value is None:
+        return None
+    return [download(element) for element in value] if isinstance(value, ArraySequence) else download(value)
+
+
 def dtype_for_host(element_type: str) -> Any:
     """Return NumPy's dtype of an element type."""
     return dtype_for(NUMPY, element_type, operator="seqarray.onnx")

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 
 from seqarray._dtypes import as_array, element_type_of
-from seqarray._libraries import library_of, namespace_of
 from seqarray._sequence import ArraySequence, as_sequence
 from seqarray.onnx._load.type_protos import ValueType
 
@@ -78,7 +77,7 @@ def _fits(shape: Any, expected: ValueType) -> bool:
 
 def check_text(array: Any, label: str) -> None:
     """Check that every item of an array of objects or of `StringDType` is a str."""
-    if library_of(namespace_of(array)) == "numpy" and array.dtype.kind in "OT":
+    if isinstance(array, np.ndarray) and array.dtype.kind in "OT":
         for item in array.flat:
             if not isinstance(item, str):
                 kind = type(item).__name__
