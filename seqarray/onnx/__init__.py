@@ -1,14 +1,21 @@
 """ONNX models that hold sequences, run on every array library of the Python array API standard.
 
-This package needs onnx, which ``pip install "seqarray[onnx]"`` brings.
+This package needs onnx, which ``pip install "seqarray[onnx]"`` installs.
 """
 
 try:
-    import onnx as _onnx  # noqa: F401
+    import onnx as _onnx
 except ImportError as error:
     raise ImportError('seqarray.onnx needs the onnx package: pip install "seqarray[onnx]"') from error
 
 from seqarray.onnx._program import Program, prepare
 from seqarray.onnx.backend import SeqarrayBackend as backend  # noqa: N813
 
+del _onnx
+
 __all__ = ["Program", "backend", "prepare"]
+
+
+def __dir__() -> list[str]:
+    """Return the public names, without the submodules that importing them has loaded."""
+    return [*__all__, *(name for name in globals() if name.startswith("__"))]

@@ -1,4 +1,4 @@
-"""``python -m seqarray run``: a model from a file, on values from files."""
+"""The command ``python -m seqarray run``, which runs a model from a file on inputs from files."""
 
 from __future__ import annotations
 
@@ -12,18 +12,17 @@ from typing import Any
 import numpy as np
 
 from seqarray._dtypes import element_type_of, onnx_name
-from seqarray._sequence import ArraySequence
 from seqarray.onnx._program import Program, prepare
-from seqarray.onnx._run.placement import download
-from seqarray.onnx._test_data import beside, read_folder, read_npz, write_npz, write_value
+from seqarray.onnx._run.placement import download_value
+from seqarray.onnx._test_data import find_data_sets, read_folder, read_npz, write_npz, write_value
 from seqarray.onnx.backend import supports_device
 
-#: How far floating-point numbers may be from those stored: what onnx's own tests allow.
+#: Tolerances for floating-point outputs, those of onnx's own tests.
 TOLERANCE = {"rtol": 1e-3, "atol": 1e-7}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The arguments of the command."""
+    """Add the arguments of the command to a parser."""
     parser.add_argument("model", type=Path, metavar="MODEL.onnx", help="the model")
     parser.add_argument(
         "--inputs",
@@ -44,13 +43,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Run the command.
+    """Run the command and return its exit status.
 
     Returns
     -------
     int
-        0; 1 if an output differs from the one that is stored; 2 if something is wrong with what was given, which is
-        then said in one line on the standard error.
+        0 on success, 1 if an output differs from the stored one, 2 after an error, which is printed in one line.
     """
     try:
         with warnings.catch_warnings():
@@ -63,10 +61,11 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _run(options: argparse.Namespace) -> int:
+    """Run the model on every data set; return 1 if an output differs from the stored one, else 0."""
     if options.backend == "cupy" and not supports_device("CUDA"):
         raise ValueError("--backend cupy: there is no usable GPU here; python -m seqarray shows what there is")
     program = prepare(options.model, xp=options.backend)
-    sources: list[Path | None] = [options.inputs] if options.inputs is not None else [*beside(options.model)]
+    sources: list[Path | None] = [options.inputs] if options.inputs is not None else [*find_data_sets(options.model)]
     if options.output is not None and len(sources) > 1:
         raise ValueError(f"there are {len(sources)} data sets beside the model; name one with --inputs to use --output")
     if not sources:
@@ -85,42 +84,36 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def _run_on(program: Program, source: Path | None, target: Path | None) -> int:
-    """Run a program on one data set; how many outputs differ from those stored."""
+    """Run a program on one data set and return how many outputs differ from the stored ones."""
     inputs: Any = []
     expected = None
     if source is not None and source.is_file():
         inputs = read_npz(source, program.inputs)
     elif source is not None:
         given = [value for value in program.inputs if not value.has_default]
-        inputs = read_folder(source, "input", program.inputs if _counts(source, program) else given) or []
+        inputs = read_folder(source, "input", program.inputs if _has_all_inputs(source, program) else given) or []
         expected = read_folder(source, "output", program.outputs)
-    outputs = [_on_host(output) for output in program.run(inputs)]
+    outputs = [download_value(output) for output in program.run(inputs)]
     different = 0
     for index, (output, declared) in enumerate(zip(outputs, program.outputs, strict=True)):
-        verdict = ""
+        comparison = ""
         if expected is not None and index < len(expected):
             difference = _difference(output, expected[index])
             different += difference is not None
-            verdict = ": equal to the stored output" if difference is None else f": DIFFERENT: {difference}"
-        print(f"{declared.name}: {_shown(output)}{verdict}")
+            comparison = ": equal to the stored output" if difference is None else f": DIFFERENT: {difference}"
+        print(f"{declared.name}: {_describe(output)}{comparison}")
     if target is not None:
         _write(target, program, outputs)
     return different
 
 
-def _counts(source: Path, program: Program) -> bool:
-    """Whether a folder has a value for every input, also for those that have a default."""
+def _has_all_inputs(source: Path, program: Program) -> bool:
+    """Return whether a folder has a value for every input, including those with a default."""
     return len(list(source.glob("input_*.pb"))) == len(program.inputs)
 
 
-def _on_host(output: Any) -> Any:
-    """An output as a NumPy array, a list of them, or None."""
-    if output is None:
-        return None
-    return [download(element) for element in output] if isinstance(output, ArraySequence) else download(output)
-
-
-def _shown(output: Any) -> str:
+def _describe(output: Any) -> str:
+    """Return the type and the shape of an output as text."""
     if output is None:
         return "absent"
     if not isinstance(output, list):
@@ -131,42 +124,44 @@ def _shown(output: Any) -> str:
 
 
 def _difference(output: Any, stored: Any) -> str | None:
-    """What the first difference between an output and the stored one is; None if there is none."""
+    """Describe the first difference between an output and the stored one; return None if there is none."""
     if output is None or stored is None:
-        return None if output is stored else f"got {_shown(output)}, stored is {_shown(stored)}"
+        return None if output is stored else f"got {_describe(output)}, stored is {_describe(stored)}"
     if isinstance(output, list) != isinstance(stored, list):
-        return f"got {_shown(output)}, stored is {_shown(stored)}"
+        return f"got {_describe(output)}, stored is {_describe(stored)}"
     if isinstance(output, list):
         if len(output) != len(stored):
             return f"got {len(output)} elements, stored are {len(stored)}"
-        for index, (element, wanted) in enumerate(zip(output, stored, strict=True)):
-            difference = _difference(element, wanted)
+        for index, (element, expected) in enumerate(zip(output, stored, strict=True)):
+            difference = _difference(element, expected)
             if difference is not None:
                 return f"element {index}: {difference}"
         return None
     if element_type_of(output.dtype) != element_type_of(stored.dtype) or output.shape != stored.shape:
-        return f"got {_shown(output)}, stored is {_shown(stored)}"
+        return f"got {_describe(output)}, stored is {_describe(stored)}"
     return _difference_of_values(output, stored)
 
 
 def _difference_of_values(output: np.ndarray[Any, Any], stored: np.ndarray[Any, Any]) -> str | None:
+    """Describe the first difference between the values of two arrays of one type and shape."""
     if output.dtype.kind in "fc":
         agree = np.isclose(output, stored, equal_nan=True, **TOLERANCE)
     elif output.dtype.kind == "V":
-        # NumPy compares these only as something that it knows.
+        # NumPy has no isclose for bfloat16 and float8; float32 holds all their values.
         agree = np.isclose(output.astype(np.float32), stored.astype(np.float32), equal_nan=True, **TOLERANCE)
     else:
         agree = np.asarray(output == stored)
     if agree.all():
         return None
-    place = tuple(int(index) for index in np.argwhere(~agree)[0])
+    position = tuple(int(index) for index in np.argwhere(~agree)[0])
     return (
-        f"{int((~agree).sum())} of {agree.size} values, the first at {place}: got {output[place]}, "
-        f"stored is {stored[place]}"
+        f"{int((~agree).sum())} of {agree.size} values, the first at {position}: got {output[position]}, "
+        f"stored is {stored[position]}"
     )
 
 
 def _write(target: Path, program: Program, outputs: Sequence[Any]) -> None:
+    """Write the outputs to an .npz file, a .pb file, or a folder."""
     if target.suffix == ".npz":
         write_npz(target, dict(zip((value.name for value in program.outputs), outputs, strict=True)))
         return

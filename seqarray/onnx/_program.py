@@ -1,4 +1,4 @@
-"""A model, compiled once and run many times."""
+"""Programs: models that are compiled once and run many times."""
 
 from __future__ import annotations
 
@@ -13,26 +13,36 @@ from seqarray._libraries import as_device, entering, library_of, resolve_namespa
 from seqarray.onnx._compiler import Compiler
 from seqarray.onnx._load.model import load
 from seqarray.onnx._load.tensor_protos import NUMPY
-from seqarray.onnx._load.type_protos import declares, value_type
-from seqarray.onnx._run.aliasing import Memory, detached
-from seqarray.onnx._run.executor import Block, Run, described, execute
-from seqarray.onnx._run.feeds import Given, GraphValue, given_by_name, given_in_order, library_in_use, named
-from seqarray.onnx._run.placement import Place
+from seqarray.onnx._load.type_protos import value_type
+from seqarray.onnx._run.aliasing import AliasTracker, copy_if_aliased
+from seqarray.onnx._run.executor import Execution, execute
+from seqarray.onnx._run.feeds import (
+    Feeds,
+    GraphInput,
+    GraphValue,
+    feeds_by_name,
+    feeds_in_order,
+    namespace_and_device_of,
+    select_outputs,
+)
+from seqarray.onnx._run.placement import Target, upload
+from seqarray.onnx._run.steps import Step, Subgraph
+from seqarray.onnx._run.values import conforms, describe_value
 
 
 class Transfers(NamedTuple):
-    """How many arrays moved between the host and the device; elements of a sequence count one by one."""
+    """The numbers of arrays moved between the host and the device; each element of a sequence counts."""
 
     to_host: int = 0
     to_device: int = 0
 
 
-class _Home(NamedTuple):
-    """A place, and what the slots of a program hold there before a run."""
+class _PreparedTarget(NamedTuple):
+    """A target, and the values of all slots before a run there: the constants, else None."""
 
-    place: Place
+    target: Target
     values: list[Any]
-    constants: Memory
+    constants: AliasTracker
 
 
 def prepare(
@@ -53,20 +63,20 @@ def prepare(
     xp : module or str, optional
         The array API namespace to compute on.  Default: that of the inputs of each run; NumPy if there are none.
     device : optional
-        The device.  Default: that of the inputs, and the default device for what has none.
+        The device.  Default: that of the inputs; the default device if there are none.
     fallback : {"reference", "error"}, default "reference"
-        What to do about operators that seqarray does not implement: run onnx's reference implementation of each on
-        NumPy, moving its inputs and outputs, or raise.
+        Whether an operator that seqarray does not implement is run by onnx's reference implementation on NumPy, to
+        which its inputs are moved and from which its outputs are moved back, or raises.
     max_trip_count : int, optional
-        How many iterations a Loop may have, each time it runs.  Default: no limit.
+        The maximum number of iterations of each execution of a Loop.  Default: no limit.
     max_bytes : int, optional
-        How many bytes the values that are alive at any time may take together, each counted as if its memory were its
-        own.  Default: no limit.
+        The maximum number of bytes of all values that are alive at one time; views count as copies do.  Default: no
+        limit.
 
     Returns
     -------
     Program
-        What runs the model.
+        The compiled model.
 
     Raises
     ------
@@ -78,7 +88,7 @@ def prepare(
     Warns
     -----
     UserWarning
-        If steps fall back to NumPy while the namespace is another.  It names them.
+        If steps fall back to NumPy while the namespace is another; the message lists them.
 
     Examples
     --------
@@ -111,16 +121,16 @@ def prepare(
 class Program:
     """A compiled model; `prepare` makes one.
 
-    ``print(program)`` shows its steps, and which of them run on NumPy through onnx.reference.
+    ``print(program)`` shows its steps, and which of them are run by onnx.reference on NumPy.
 
     Attributes
     ----------
     inputs, outputs : tuple
-        What the graph takes and gives: objects with a `name` and a `type`.
+        The inputs and outputs of the graph: objects with a `name` and a `type`.
     transfers : Transfers
-        How many arrays the last run moved, `to_host` and `to_device`: for the fallback, to read what is needed on the
-        host, and where a value on the host meets arrays on the device.  Constants, which move once, and outputs that
-        were on the host are not counted.
+        How many arrays the last run moved, `to_host` and `to_device`: for the fallback, to read positions, sizes and
+        conditions, and to combine values on the host with arrays on the device.  Constants, which are moved once, and
+        outputs that were on the host are not counted.
     """
 
     def __init__(
@@ -133,7 +143,7 @@ class Program:
         max_bytes: int | None = None,
     ) -> None:
         compiler = Compiler(model, max_bytes=max_bytes)
-        self._block = compiler.program()
+        self._graph = compiler.compile()
         self._name = model.graph.name
         self._constants = compiler.constants
         self._n_slots = compiler.n_slots
@@ -141,27 +151,27 @@ class Program:
         self._namespace = namespace
         self._device = device if namespace is None else as_device(namespace, device, operator="prepare")
         self.inputs = tuple(
-            GraphValue(value.name, value_type(value.type, f"input {value.name!r}"), slot, slot in compiler.constants)
-            for value, slot in zip(model.graph.input, self._block.inputs, strict=True)
+            GraphInput(value.name, value_type(value.type, f"input {value.name!r}"), slot, slot in compiler.constants)
+            for value, slot in zip(model.graph.input, self._graph.inputs, strict=True)
         )
         self.outputs = tuple(
             GraphValue(value.name, value_type(value.type, f"output {value.name!r}"), slot)
-            for value, slot in zip(model.graph.output, self._block.outputs, strict=True)
+            for value, slot in zip(model.graph.output, self._graph.outputs, strict=True)
         )
-        self._computes = any(step.computes for step in _steps(self._block))
-        self._fallbacks = [step.label for step in _steps(self._block) if step.fallback]
+        self._computes = any(step.computes for step in _steps(self._graph))
+        self._fallbacks = [step.label for step in _steps(self._graph) if step.fallback]
         if self._fallbacks and fallback == "error":
             raise ValueError(
                 "prepare: fallback is 'error', and seqarray does not implement the operators of "
                 + ", ".join(self._fallbacks)
             )
-        self._homes: list[_Home] = []
+        self._prepared: list[_PreparedTarget] = []
         self._warned: set[str] = set()
         self.transfers = Transfers()
         if namespace is not None:
-            self._warn(namespace, stacklevel=4)
+            self._warn_of_fallbacks(namespace, stacklevel=4)
             if self._device is not None:
-                self._settled(namespace, self._device)
+                self._prepare_target(namespace, self._device)
 
     def run(self, inputs: Any = (), *, outputs: Sequence[str] | None = None) -> list[Any]:
         """Run the model.
@@ -170,98 +180,99 @@ class Program:
         ----------
         inputs : dict, list or tuple
             The inputs by name, or in order: arrays of the program's namespace, sequences of them (ArraySequence, list
-            or tuple), and None for an optional that is absent.  NumPy arrays are welcome on every namespace: lengths,
-            positions and conditions stay on the host, everything else is moved, and counted.
+            or tuple), and None for an empty optional.  NumPy arrays are accepted on every namespace: those that may be
+            lengths, positions or conditions stay on the host, others are moved and counted.
             Inputs that have a default may be left out.
         outputs : sequence of str, optional
-            The names of the outputs that are wanted.  Default: all.
+            The names of the outputs to return.  Default: all.
 
         Returns
         -------
         list
-            The outputs in order: an array, an ArraySequence, or None for an optional that is absent.
+            The outputs in order: an array, an ArraySequence, or None for an empty optional.
 
         Raises
         ------
         ValueError, TypeError, IndexError
-            If an input is missing, unknown, or not what the model declares; if a node fails, with its name; or if a
-            limit is passed.
+            If an input is missing, unknown, or not of the declared type; if a node fails, with its label in the
+            message; or if a limit is exceeded.
 
         Notes
         -----
-        Outputs are the caller's: none shares memory with an input or with a constant of the model.  Two outputs may
-        share memory with one another, when one is a view of the other or both are chunks of one array.
+        No output shares memory with an input or with a constant of the model.  Two outputs may share memory with each
+        other, when one is a view of the other or both are chunks of one array.
         """
         if isinstance(inputs, Mapping):
-            given = given_by_name(inputs, self.inputs)
+            feeds = feeds_by_name(inputs, self.inputs)
         elif isinstance(inputs, (list, tuple)):
-            given = given_in_order(inputs, self.inputs)
+            feeds = feeds_in_order(inputs, self.inputs)
         else:
             raise TypeError(f"run: inputs is a {type(inputs).__name__}; expected a dict, or a list or tuple of inputs")
-        wanted = self.outputs if outputs is None else named(outputs, self.outputs)
-        home = self._home_of(given)
-        if home.place.is_numpy and not self._computes:
-            return self._executed(given, home, wanted)
-        # CuPy allocates on the current device.  Numbers follow IEEE 754 without a word, as on every other library.
-        with entering(home.place.namespace, home.place.device), np.errstate(all="ignore"):
-            return self._executed(given, home, wanted)
+        selected = self.outputs if outputs is None else select_outputs(outputs, self.outputs)
+        prepared = self._target_for(feeds)
+        target = prepared.target
+        if target.is_numpy and not self._computes:
+            return self._execute(feeds, prepared, selected)
+        # CuPy allocates on the current device.  NumPy warns of overflows and divisions by zero, other libraries do not.
+        with entering(target.namespace, target.device), np.errstate(all="ignore"):
+            return self._execute(feeds, prepared, selected)
 
-    def _executed(self, given: Given, home: _Home, wanted: Sequence[GraphValue]) -> list[Any]:
-        """The outputs of one run."""
-        values = home.values.copy()
-        run = Run(values, home.place, *self._limits)
-        borrowed = []
-        for graph_input, value in given:
-            values[graph_input.slot] = arrived = graph_input.arrived(value, run)
-            if arrived is value:
-                borrowed.append(value)
-        if run.budget is not None:
-            run.budget.update(values, range(self._n_slots))
-        execute(self._block.steps, run)
-        self.transfers = Transfers(run.to_host, run.to_device)
-        shared = Memory(borrowed, home.constants)
+    def _execute(self, feeds: Feeds, prepared: _PreparedTarget, outputs: Sequence[GraphValue]) -> list[Any]:
+        """Execute the steps on a target and return the outputs."""
+        values = prepared.values.copy()
+        execution = Execution(values, prepared.target, *self._limits)
+        callers_values = []
+        for graph_input, value in feeds:
+            values[graph_input.slot] = moved = graph_input.move_to_target(value, execution)
+            if moved is value:
+                callers_values.append(value)
+        if execution.budget is not None:
+            execution.budget.update(values, range(self._n_slots))
+        execute(self._graph.steps, execution)
+        self.transfers = Transfers(execution.to_host, execution.to_device)
+        tracker = AliasTracker(callers_values, prepared.constants)
         results = []
-        for output in wanted:
+        for output in outputs:
             value = values[output.slot]
-            if not declares(output.type, value):
-                raise TypeError(f"output {output.name!r} is {described(value)}; the model declares {output.type}")
-            if run.moves and type(value) is np.ndarray:
-                results.append(home.place.upload(value))
+            if not conforms(value, output.type):
+                raise TypeError(f"output {output.name!r} is {describe_value(value)}; the model declares {output.type}")
+            if execution.moves and type(value) is np.ndarray:
+                results.append(upload(value, prepared.target))
             else:
-                results.append(detached(value, shared))
+                results.append(copy_if_aliased(value, tracker))
         return results
 
-    def _home_of(self, given: Given) -> _Home:
-        """Where to run: where the program was prepared for; what has been left open, the inputs say."""
+    def _target_for(self, feeds: Feeds) -> _PreparedTarget:
+        """Return the target of a run: that of `prepare`, or of the feeds where `prepare` was not given one."""
         namespace, device = self._namespace, self._device
         if namespace is None or (device is None and namespace is not NUMPY):
-            used, found = library_in_use(given)
-            namespace = namespace or used
-            if device is None and used is namespace:
-                device = found
+            fed_namespace, fed_device = namespace_and_device_of(feeds)
+            namespace = namespace or fed_namespace
+            if device is None and fed_namespace is namespace:
+                device = fed_device
             device = as_device(namespace, device, operator="run")
-        for home in self._homes:
-            place = home.place
-            if (place.device is None) is (device is None) and place.holds(namespace, device):
-                return home
-        return self._settled(namespace, device)
+        for prepared in self._prepared:
+            target = prepared.target
+            if (target.device is None) is (device is None) and target.matches(namespace, device):
+                return prepared
+        return self._prepare_target(namespace, device)
 
-    def _settled(self, namespace: Any, device: Any) -> _Home:
-        """A new place for the program, with its constants."""
-        place = Place(namespace, device)
+    def _prepare_target(self, namespace: Any, device: Any) -> _PreparedTarget:
+        """Add a target, and move the constants to it."""
+        target = Target(namespace, device)
         values: list[Any] = [None] * self._n_slots
-        with entering(place.namespace, place.device):
+        with entering(target.namespace, target.device):
             for slot, array in self._constants.items():
-                values[slot] = place.constant(array)
-        home = _Home(place, values, Memory(values))
-        self._homes.append(home)
-        self._warn(namespace, stacklevel=5)
-        return home
+                values[slot] = target.place_constant(array)
+        prepared = _PreparedTarget(target, values, AliasTracker(values))
+        self._prepared.append(prepared)
+        self._warn_of_fallbacks(namespace, stacklevel=5)
+        return prepared
 
-    def _warn(self, namespace: Any, stacklevel: int) -> None:
-        """Name the steps that fall back, once for every array library but NumPy."""
+    def _warn_of_fallbacks(self, namespace: Any, stacklevel: int) -> None:
+        """Warn of the steps that fall back to NumPy, once for each other array library."""
         library = library_of(namespace)
-        if self._fallbacks and library != "numpy" and library not in self._warned:
+        if self._fallbacks and namespace is not NUMPY and library not in self._warned:
             self._warned.add(library)
             warnings.warn(
                 "some steps fall back to onnx.reference on NumPy, since seqarray does not implement their operators "
@@ -271,26 +282,28 @@ class Program:
             )
 
     def __str__(self) -> str:
-        lines = [f"program {self._name!r}: {len(self._block.steps)} steps"]
+        lines = [f"program {self._name!r}: {len(self._graph.steps)} steps"]
         lines += [f"  input {value.name}: {value.type}" for value in self.inputs]
-        lines += _printed(self._block, "  ")
+        lines += _lines_of(self._graph, "  ")
         lines += [f"  output {value.name}: {value.type}" for value in self.outputs]
         return "\n".join(lines)
 
     def __repr__(self) -> str:
-        return f"<Program {self._name!r} of {len(self._block.steps)} steps>"
+        return f"<Program {self._name!r} of {len(self._graph.steps)} steps>"
 
 
-def _steps(block: Block) -> Iterator[Any]:
-    for step in block.steps:
+def _steps(subgraph: Subgraph) -> Iterator[Step]:
+    """Yield all steps of a subgraph, at any depth."""
+    for step in subgraph.steps:
         yield step
-        for inner in step.blocks:
+        for inner in step.subgraphs:
             yield from _steps(inner)
 
 
-def _printed(block: Block, indent: str) -> Iterator[str]:
-    for step in block.steps:
+def _lines_of(subgraph: Subgraph, indent: str) -> Iterator[str]:
+    """Yield the lines of a printed subgraph."""
+    for step in subgraph.steps:
         yield f"{indent}{step.text}{'   # fallback: onnx.reference on NumPy' if step.fallback else ''}"
-        for inner in step.blocks:
+        for inner in step.subgraphs:
             yield f"{indent}  {inner.name}:"
-            yield from _printed(inner, indent + "    ")
+            yield from _lines_of(inner, indent + "    ")

@@ -1,4 +1,4 @@
-"""Values in files: the test-data layout of onnx, and .npz."""
+"""Inputs and outputs in files: in the layout of onnx's test data, or .npz."""
 
 from __future__ import annotations
 
@@ -16,26 +16,26 @@ from seqarray.onnx._load.type_protos import ValueType
 
 
 class Declared(Protocol):
-    """An input or an output: its name and its type."""
+    """An input or an output of a program."""
 
     @property
     def name(self) -> str:
-        """The name."""
+        """Its name."""
 
     @property
     def type(self) -> ValueType:
-        """The type."""
+        """Its declared type."""
 
 
-def beside(model: Path) -> list[Path]:
-    """The folders test_data_set_0, test_data_set_1, ... beside a model."""
+def find_data_sets(model: Path) -> list[Path]:
+    """Return the folders test_data_set_0, test_data_set_1, ... next to a model."""
     prefix = "test_data_set_"
     found = [path for path in model.parent.glob(f"{prefix}*") if path.name.removeprefix(prefix).isdigit()]
     return sorted(found, key=lambda path: int(path.name.removeprefix(prefix)))
 
 
 def read_folder(folder: Path, kind: str, declared: Sequence[Declared]) -> list[Any] | None:
-    """The values in input_0.pb, input_1.pb, ... (or output_0.pb, ...) of a folder; None if there are none."""
+    """Read input_0.pb, input_1.pb, ... (or output_0.pb, ...) of a folder; return None if there are none."""
     if not folder.is_dir():
         raise ValueError(f"{folder} is no folder")
     count = len(list(folder.glob(f"{kind}_*.pb")))
@@ -45,12 +45,12 @@ def read_folder(folder: Path, kind: str, declared: Sequence[Declared]) -> list[A
 
 
 def read_value(path: Path, declared: ValueType) -> Any:
-    """A stored value of a declared type: a NumPy array, a list of them, or None for an optional that is absent."""
+    """Read a .pb file of a declared type: a NumPy array, a list of them, or None for an empty optional."""
     try:
         content = path.read_bytes()
         if not declared.optional:
-            return _sequence(content) if declared.sequence else array_of(_parsed(onnx.TensorProto, content))
-        optional = _parsed(onnx.OptionalProto, content)
+            return _read_sequence(content) if declared.sequence else array_of(_parse(onnx.TensorProto, content))
+        optional = _parse(onnx.OptionalProto, content)
         if optional.HasField("sequence_value"):
             return [array_of(tensor) for tensor in optional.sequence_value.tensor_values]
         return array_of(optional.tensor_value) if optional.HasField("tensor_value") else None
@@ -58,11 +58,13 @@ def read_value(path: Path, declared: ValueType) -> Any:
         raise ValueError(f"{path} cannot be read as {declared}: {error}") from error
 
 
-def _sequence(content: bytes) -> list[Any]:
-    return [array_of(tensor) for tensor in _parsed(onnx.SequenceProto, content).tensor_values]
+def _read_sequence(content: bytes) -> list[Any]:
+    """Return the arrays of a `SequenceProto`."""
+    return [array_of(tensor) for tensor in _parse(onnx.SequenceProto, content).tensor_values]
 
 
-def _parsed(kind: Any, content: bytes) -> Any:
+def _parse(kind: Any, content: bytes) -> Any:
+    """Parse bytes as a protobuf message of some class."""
     try:
         return kind.FromString(content)
     except Exception as error:  # protobuf's DecodeError, which has moved between its versions
@@ -70,7 +72,7 @@ def _parsed(kind: Any, content: bytes) -> Any:
 
 
 def write_value(path: Path, name: str, value: Any, declared: ValueType) -> None:
-    """Store a NumPy array, a list of them, or None as a .pb file."""
+    """Write a NumPy array, a list of them, or None to a .pb file."""
     proto: Any
     sequence = None
     if isinstance(value, list):
@@ -88,7 +90,7 @@ def write_value(path: Path, name: str, value: Any, declared: ValueType) -> None:
 
 
 def read_npz(path: Path, declared: Sequence[Declared]) -> dict[str, Any]:
-    """Values by name from an .npz file: arrays under their names, elements of sequences as NAME.0, NAME.1, ..."""
+    """Read values by name from an .npz file: tensors as NAME, elements of sequences as NAME.0, NAME.1, ..."""
     if path.exists() and not is_zipfile(path):
         raise ValueError(f"{path} is no .npz file")
     try:
@@ -122,7 +124,7 @@ def read_npz(path: Path, declared: Sequence[Declared]) -> dict[str, Any]:
 
 
 def write_npz(path: Path, values: dict[str, Any]) -> None:
-    """Store values by name as `read_npz` reads them; a sequence also has its length, as NAME.length."""
+    """Write values by name as `read_npz` reads them; the length of a sequence as NAME.length."""
     arrays: dict[str, Any] = {}
     for name, value in values.items():
         if isinstance(value, list):

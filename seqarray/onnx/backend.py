@@ -1,4 +1,4 @@
-"""`onnx.backend.base.Backend` for tools that know this interface, such as ``onnx.backend.test.BackendTest``."""
+"""seqarray as an `onnx.backend.base.Backend`, the interface that ``onnx.backend.test.BackendTest`` and others use."""
 
 from __future__ import annotations
 
@@ -17,23 +17,24 @@ from seqarray._sequence import ArraySequence, as_sequence
 from seqarray.onnx._load.model import Model
 from seqarray.onnx._program import Program
 from seqarray.onnx._program import prepare as _prepare
-from seqarray.onnx._run.placement import download
+from seqarray.onnx._run.placement import download_value
 
+#: Kind of device to array library.
 _LIBRARIES = {"CPU": "numpy", "CUDA": "cupy"}
 
 
 class SeqarrayRep(BackendRep):
-    """A program that takes and gives NumPy arrays, lists of them, and None."""
+    """A program whose inputs and outputs are NumPy arrays, lists of them, and None."""
 
     def __init__(self, program: Program) -> None:
         self.program = program
 
     def run(self, inputs: Any, **kwargs: Any) -> tuple[Any, ...]:
-        """The outputs for inputs in order; further arguments are not used."""
+        """Run the program on inputs in order and return its outputs; further arguments are ignored."""
         del kwargs
         outputs = self.program.run(list(inputs) if isinstance(inputs, (list, tuple)) else inputs)
         names = [output.name for output in self.program.outputs]
-        values: tuple[Any, ...] = namedtupledict("Outputs", names)(*map(_to_numpy, outputs))
+        values: tuple[Any, ...] = namedtupledict("Outputs", names)(*map(download_value, outputs))
         return values
 
 
@@ -42,7 +43,7 @@ class SeqarrayBackend(Backend):
 
     @classmethod
     def is_compatible(cls, model: onnx.ModelProto, device: str = "CPU", **kwargs: Any) -> bool:
-        """Whether a model can be prepared."""
+        """Return whether a model can be prepared."""
         try:
             cls.prepare(model, device, **kwargs)
         except (TypeError, ValueError):
@@ -51,13 +52,13 @@ class SeqarrayBackend(Backend):
 
     @classmethod
     def prepare(cls, model: onnx.ModelProto, device: str = "CPU", **kwargs: Any) -> SeqarrayRep:
-        """A model as something to run; further arguments are those of `seqarray.onnx.prepare`."""
-        library, number = _placed(device)
+        """Prepare a model; further arguments are those of `seqarray.onnx.prepare`."""
+        library, number = _parse_device(device)
         return SeqarrayRep(_prepare(model, xp=library, device=number, **kwargs))
 
     @classmethod
     def run_model(cls, model: onnx.ModelProto, inputs: Any, device: str = "CPU", **kwargs: Any) -> tuple[Any, ...]:
-        """The outputs of a model."""
+        """Prepare a model, run it and return its outputs."""
         return cls.prepare(model, device, **kwargs).run(inputs)
 
     @classmethod
@@ -69,7 +70,7 @@ class SeqarrayBackend(Backend):
         outputs_info: Sequence[tuple[np.dtype[Any], tuple[int, ...]]] | None = None,
         **kwargs: Any,
     ) -> tuple[Any, ...]:
-        """The outputs of a single node, in the newest version of its operator or that of ``opset_version``."""
+        """Run a single node of the newest opset, or of ``opset_version``, and return its outputs."""
         version = kwargs.pop("opset_version", onnx.defs.onnx_opset_version())
         try:
             super().run_node(node, inputs, device, outputs_info, opset_version=version)
@@ -89,13 +90,13 @@ class SeqarrayBackend(Backend):
         )
         imports = [helper.make_opsetid(node.domain, version)]
         model = helper.make_model(graph, opset_imports=imports, ir_version=onnx.IR_VERSION)
-        library, number = _placed(device)
+        library, number = _parse_device(device)
         program = Program(Model(model, None), resolve_namespace(library, operator="run_node"), number, **kwargs)
         return SeqarrayRep(program).run(given)
 
     @classmethod
     def supports_device(cls, device: str) -> bool:
-        """Whether models run on "CPU", or on "CUDA", which needs CuPy and a GPU."""
+        """Return whether models run on a device: "CPU", or "CUDA" if there is CuPy and a GPU."""
         if device.partition(":")[0] == "CPU":
             return True
         if device.partition(":")[0] != "CUDA":
@@ -107,22 +108,16 @@ class SeqarrayBackend(Backend):
             return False
 
 
-def _placed(device: str) -> tuple[str, int | None]:
-    """The library and the number of the device for "CPU", "CUDA" or "CUDA:1"."""
+def _parse_device(device: str) -> tuple[str, int | None]:
+    """Return the library and the number of the device for "CPU", "CUDA" or "CUDA:1"."""
     kind, _, number = device.partition(":")
     if kind not in _LIBRARIES or not (number or "0").isdigit():
         raise ValueError(f"prepare: device is {device!r}; expected 'CPU', 'CUDA' or 'CUDA:N'")
     return _LIBRARIES[kind], int(number or 0) if kind == "CUDA" else None
 
 
-def _to_numpy(value: Any) -> Any:
-    if value is None:
-        return None
-    return [download(element) for element in value] if isinstance(value, ArraySequence) else download(value)
-
-
 def _type_of(value: Any) -> onnx.TypeProto:
-    """The type to declare for an input."""
+    """Return the type to declare for an input."""
     if value is None:
         return helper.make_optional_type_proto(helper.make_tensor_type_proto(onnx.TensorProto.FLOAT, None))
     sequence = isinstance(value, (ArraySequence, list, tuple))

@@ -1,4 +1,4 @@
-"""Functions: those of a model, and those by which the standard defines some of its operators."""
+"""Helpers for inlining functions: those of a model, and those by which the standard defines some operators."""
 
 from __future__ import annotations
 
@@ -11,28 +11,28 @@ from onnx import AttributeProto
 from seqarray.onnx._load.model import graphs_of
 
 
-def body_of(schema: Any, version: int, node: onnx.NodeProto, types: Sequence[onnx.TypeProto | None]) -> Any:
-    """The function that defines an operator, or None if there is none.
+def function_of(schema: Any, version: int, node: onnx.NodeProto, types: Sequence[onnx.TypeProto | None]) -> Any:
+    """Return the function by which the standard defines an operator, or None if there is none.
 
     Parameters
     ----------
     schema : OpSchema
         The operator.
     version : int
-        Of the operator set.
+        The version of the operator set.
     node : onnx.NodeProto
-        The node.
+        The node, on whose attributes some functions depend.
     types : sequence of onnx.TypeProto
-        The types of its inputs, on which some functions depend; None where one is not known.
+        The types of its inputs, on which some functions depend; None for unknown ones.
     """
     fixed = [since for since in schema.function_opset_versions if since <= version]
     dependent = [since for since in schema.context_dependent_function_opset_versions if since <= version]
     if fixed:
         content = schema.get_function_with_opset_version(max(fixed))
     elif dependent and None not in types:
-        described = [declared.SerializeToString() for declared in types if declared is not None]
+        serialized = [declared.SerializeToString() for declared in types if declared is not None]
         content = schema.get_context_dependent_function_with_opset_version(
-            max(dependent), node.SerializeToString(), described
+            max(dependent), node.SerializeToString(), serialized
         )
     else:
         return None
@@ -40,7 +40,7 @@ def body_of(schema: Any, version: int, node: onnx.NodeProto, types: Sequence[onn
 
 
 def with_defaults(node: onnx.NodeProto, schema: Any) -> onnx.NodeProto:
-    """A node that gives every attribute that has a default."""
+    """Return a copy of a node with the default values of attributes that it does not set."""
     copy = onnx.NodeProto()
     copy.CopyFrom(node)
     given = {attribute.name for attribute in node.attribute}
@@ -52,8 +52,8 @@ def with_defaults(node: onnx.NodeProto, schema: Any) -> onnx.NodeProto:
     return copy
 
 
-def resolved(node: onnx.NodeProto, attributes: dict[str, AttributeProto]) -> onnx.NodeProto:
-    """A node of a function, and the nodes of graphs in it, whose attributes are those of the call."""
+def substitute_attributes(node: onnx.NodeProto, attributes: dict[str, AttributeProto]) -> onnx.NodeProto:
+    """Return a copy of a node of a function with references to attributes replaced by the attributes of the call."""
     copy = onnx.NodeProto()
     copy.CopyFrom(node)
     del copy.attribute[:]
@@ -67,19 +67,19 @@ def resolved(node: onnx.NodeProto, attributes: dict[str, AttributeProto]) -> onn
     for attribute in copy.attribute:
         for graph in graphs_of(attribute):
             for inner in graph.node:
-                inner.CopyFrom(resolved(inner, attributes))
+                inner.CopyFrom(substitute_attributes(inner, attributes))
     return copy
 
 
-def outer_names(node: onnx.NodeProto) -> set[str]:
-    """The names that graphs in the attributes of a node do not define themselves."""
+def captured_names(node: onnx.NodeProto) -> set[str]:
+    """Return the names of outer values that the graphs in the attributes of a node read."""
     found: set[str] = set()
     for attribute in node.attribute:
         for graph in graphs_of(attribute):
             known = {value.name for value in (*graph.input, *graph.initializer)}
             known |= {sparse.values.name for sparse in graph.sparse_initializer} | {""}
             for inner in graph.node:
-                found |= ({*inner.input} | outer_names(inner)) - known
+                found |= ({*inner.input} | captured_names(inner)) - known
                 known |= {*inner.output}
             found |= {value.name for value in graph.output} - known
     return found

@@ -1,4 +1,4 @@
-"""Loading a model, and checking it once."""
+"""Models read from files, bytes or protos, and checked."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import onnx
 import onnx.checker
 import onnx.defs
 
-#: How deep graphs and functions may be nested in one another.
+#: How many levels deep graphs and functions may be nested.
 MAX_NESTING = 32
 
 
@@ -22,13 +22,13 @@ class Model:
     Attributes
     ----------
     graph : onnx.GraphProto
-        Its graph.
+        The main graph.
     functions : dict
-        Its own functions by domain and name.
+        The functions that the model defines, by domain, name and overload.
     opsets : dict
-        The versions of the operator sets it uses, by domain.
+        Domain to version of the operator sets that it imports.
     folder : Path or None
-        Where its other files have to be; None for a model that is not a file.
+        The folder that contains its external data; None for a model that is not a file.
     """
 
     def __init__(self, proto: onnx.ModelProto, folder: Path | None) -> None:
@@ -43,12 +43,12 @@ class Model:
 
 
 def load(model: Any) -> Model:
-    """A model from a path, from bytes or from a `ModelProto`.
+    """Read a model from a path, from bytes or from a `ModelProto`, and check it.
 
     Raises
     ------
     ValueError
-        If it is no ONNX model, or onnx finds something wrong with it.
+        If it is no ONNX model, or not a valid one according to `onnx.checker`.
     TypeError
         If `model` is of another kind.
     """
@@ -56,20 +56,21 @@ def load(model: Any) -> Model:
     if isinstance(model, onnx.ModelProto):
         proto = model
     elif isinstance(model, (bytes, bytearray, memoryview)):
-        proto = _parsed(bytes(model), source)
+        proto = _parse(bytes(model), source)
     elif isinstance(model, (str, os.PathLike)):
         path = Path(model)
         folder, source = path.parent, str(path)
-        proto = _parsed(path.read_bytes(), source)
+        proto = _parse(path.read_bytes(), source)
     else:
         raise TypeError(f"prepare: model is a {type(model).__name__}; expected a path, bytes or an onnx.ModelProto")
     if any(node.domain == "ai.onnx" for node in _nodes(proto)) or "ai.onnx" in _domains(proto):
-        proto = _with_one_name(proto)
+        proto = _with_default_domain(proto)
     _check(proto, source)
     return Model(proto, folder)
 
 
-def _parsed(content: bytes, source: str) -> onnx.ModelProto:
+def _parse(content: bytes, source: str) -> onnx.ModelProto:
+    """Parse the bytes of a file."""
     proto = onnx.ModelProto()
     try:
         proto.ParseFromString(content)
@@ -79,13 +80,14 @@ def _parsed(content: bytes, source: str) -> onnx.ModelProto:
 
 
 def _domains(proto: onnx.ModelProto) -> Iterator[str]:
+    """Yield the domains that a model imports or defines functions in."""
     for scope in (proto, *proto.functions):
         yield from (opset.domain for opset in scope.opset_import)
     yield from (function.domain for function in proto.functions)
 
 
-def _with_one_name(proto: onnx.ModelProto) -> onnx.ModelProto:
-    """A copy in which ONNX's own domain is "" everywhere, as onnx's checker wants it."""
+def _with_default_domain(proto: onnx.ModelProto) -> onnx.ModelProto:
+    """Return a copy in which ONNX's own domain is "" everywhere, as onnx's checker requires."""
     copy = onnx.ModelProto()
     copy.CopyFrom(proto)
     for named in (
@@ -98,9 +100,10 @@ def _with_one_name(proto: onnx.ModelProto) -> onnx.ModelProto:
 
 
 def _check(proto: onnx.ModelProto, source: str) -> None:
+    """Raise a ValueError if a model is not valid or its opset is newer than the onnx package."""
     checked = proto
     if any(map(_is_external, _tensors(proto))):
-        # The checker would look for the files, in the working directory.  They are read, and checked, later.
+        # The checker would look for external data in the working directory.  It is read and checked later instead.
         checked = onnx.ModelProto()
         checked.CopyFrom(proto)
         for tensor in filter(_is_external, _tensors(checked)):
@@ -117,16 +120,17 @@ def _check(proto: onnx.ModelProto, source: str) -> None:
             )
     try:
         onnx.checker.check_model(checked)
-    except Exception as error:  # ValidationError, and what protobuf raises
+    except Exception as error:  # ValidationError, and errors of protobuf
         raise ValueError(f"prepare: {source} is not valid: {error}") from error
 
 
 def _is_external(tensor: onnx.TensorProto) -> bool:
+    """Return whether the data of a tensor is in another file."""
     return bool(tensor.data_location == onnx.TensorProto.EXTERNAL)
 
 
 def _graphs(proto: onnx.ModelProto) -> Iterator[onnx.GraphProto]:
-    """Every graph of a model, that of a function as one that has nodes only."""
+    """Yield every graph of a model; a function as a graph without inputs and initializers."""
     waiting = [(proto.graph, 0), *((function, 0) for function in proto.functions)]
     while waiting:
         graph, depth = waiting.pop()
@@ -139,11 +143,12 @@ def _graphs(proto: onnx.ModelProto) -> Iterator[onnx.GraphProto]:
 
 
 def _nodes(proto: onnx.ModelProto) -> Iterator[onnx.NodeProto]:
+    """Yield every node of a model, at any depth."""
     return chain.from_iterable(graph.node for graph in _graphs(proto))
 
 
 def _tensors(proto: onnx.ModelProto) -> Iterator[onnx.TensorProto]:
-    """Every tensor of a model that may lie in another file."""
+    """Yield every tensor of a model that may have external data."""
     for graph in _graphs(proto):
         if isinstance(graph, onnx.GraphProto):
             yield from graph.initializer
@@ -159,15 +164,15 @@ def _tensors(proto: onnx.ModelProto) -> Iterator[onnx.TensorProto]:
 
 
 def graphs_of(attribute: onnx.AttributeProto) -> tuple[onnx.GraphProto, ...]:
-    """The graphs that an attribute holds."""
+    """Return the graphs that an attribute contains."""
     return (*((attribute.g,) if attribute.HasField("g") else ()), *attribute.graphs)
 
 
 def domain_of(proto: Any) -> str:
-    """The domain of a node or function; ONNX's own has two names."""
+    """Return the domain of a node or function, "" for both names of ONNX's own."""
     return "" if proto.domain == "ai.onnx" else str(proto.domain)
 
 
 def opsets_of(proto: onnx.ModelProto | onnx.FunctionProto) -> dict[str, int]:
-    """The versions of the operator sets that a model or a function uses, by domain."""
+    """Return the versions of the operator sets that a model or a function imports, by domain."""
     return {domain_of(opset): opset.version for opset in proto.opset_import}

@@ -1,4 +1,4 @@
-"""Tensors of ONNX files as NumPy arrays, and back."""
+"""Conversion of ONNX tensors to NumPy arrays and back."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from seqarray._libraries import resolve_namespace
 
 NUMPY = resolve_namespace("numpy", operator="seqarray.onnx")
 
-#: The field that holds the values of an element type when they are not in raw_data, and the type of its entries.
+#: Element type to the field that holds its values when they are not in raw_data, and the dtype of that field.
 _FIELDS = {
     "float32": ("float_data", np.float32),
     "complex64": ("float_data", np.float32),
@@ -24,37 +24,37 @@ _FIELDS = {
     "uint32": ("uint64_data", np.uint64),
     "uint64": ("uint64_data", np.uint64),
 }
-#: Types of which two share a byte.
+#: Element types of which two values are packed in one byte.
 _HALF_BYTES = ("int4", "uint4", "float4_e2m1fn")
 
 
 def element_type_by_code(code: int, label: str) -> str:
-    """The element type of a `TensorProto.DataType`."""
+    """Return the element type of a `TensorProto.DataType`."""
     if code not in ELEMENT_TYPE_BY_CODE:
         raise ValueError(f"{label} has element type {code}, which is not supported")
     return ELEMENT_TYPE_BY_CODE[code]
 
 
 def nbytes_of(tensor: onnx.TensorProto) -> int:
-    """Bytes that the array of a tensor takes; 0 for one whose type is unknown, which is refused when it is read."""
+    """Return the bytes of the array of a tensor; 0 for an unknown type, for which `array_of` raises."""
     element_type = ELEMENT_TYPE_BY_CODE.get(tensor.data_type)
     return 0 if element_type is None else ONNX_TYPES[element_type].itemsize * int(prod(tensor.dims))
 
 
 def array_of(tensor: onnx.TensorProto, folder: Path | None = None) -> np.ndarray[Any, Any]:
-    """The values of a tensor, in memory of their own.
+    """Return the values of a tensor as a new array.
 
     Parameters
     ----------
     tensor : onnx.TensorProto
-        The tensor; its data may lie in another file.
+        The tensor; its data may be in another file.
     folder : Path, optional
-        The folder of the model, below which such a file has to be.
+        The folder of the model, which must contain such a file.
 
     Raises
     ------
     ValueError
-        If there are more or fewer values than the shape says, or the file with the data cannot be used.
+        If the number of values does not match the shape, or the file with the data cannot be used.
     """
     label = f"tensor {tensor.name!r}"
     element_type = element_type_by_code(tensor.data_type, label)
@@ -79,28 +79,29 @@ def array_of(tensor: onnx.TensorProto, folder: Path | None = None) -> np.ndarray
     else:
         field, entry = _FIELDS.get(element_type, ("int32_data", np.int32))
         entries = np.asarray(getattr(tensor, field), dtype=entry)
-        stored = _narrowed(entries, element_type, dtype, half).view(np.uint8)
+        stored = _narrow(entries, element_type, dtype, half).view(np.uint8)
     if stored.size != needed:
         raise ValueError(f"{label} has shape {shape}, which takes {needed} bytes of data, but holds {stored.size}")
     if half:
-        return _unpacked(stored, count, element_type, dtype).reshape(shape)
-    # The files are little-endian.
+        return _unpack(stored, count, element_type, dtype).reshape(shape)
+    # ONNX files are little-endian.
     array: np.ndarray[Any, Any] = stored.view(dtype.newbyteorder("<")).astype(native(dtype)).reshape(shape)
     return array
 
 
-def _narrowed(entries: Any, element_type: str, dtype: Any, half: bool) -> Any:
-    """Entries of a field, which are wider than some types, in the bytes that raw_data would have."""
+def _narrow(entries: Any, element_type: str, dtype: Any, half: bool) -> Any:
+    """Convert the entries of a field, which may be wider than the type, to the bytes that raw_data would hold."""
     if element_type in _FIELDS and element_type != "uint32":
         return entries
     if half:
         return entries.astype(np.uint8)
-    # Types that the field has no integers for are stored as their bits.
+    # int32_data holds the bits of types that are not integers.
     bits = dtype if dtype.kind in "iub" else np.dtype(f"u{dtype.itemsize}")
     return entries.astype(bits)
 
 
 def _strings(tensor: onnx.TensorProto, shape: tuple[int, ...], label: str) -> np.ndarray[Any, Any]:
+    """Return the values of a tensor of strings as an array of str objects."""
     if len(tensor.string_data) != prod(shape):
         raise ValueError(f"{label} has shape {shape}, but holds {len(tensor.string_data)} strings")
     array = np.empty(len(tensor.string_data), dtype=object)
@@ -111,7 +112,8 @@ def _strings(tensor: onnx.TensorProto, shape: tuple[int, ...], label: str) -> np
     return array.reshape(shape)
 
 
-def _unpacked(stored: Any, count: int, element_type: str, dtype: Any) -> np.ndarray[Any, Any]:
+def _unpack(stored: Any, count: int, element_type: str, dtype: Any) -> np.ndarray[Any, Any]:
+    """Return 4-bit values, of which each byte holds two, the first in the low bits."""
     halves = np.stack([stored & 0xF, stored >> 4], axis=-1).reshape(-1)[:count]
     if element_type == "int4":
         halves = (halves ^ 8).astype(np.int8) - np.int8(8)
@@ -120,7 +122,7 @@ def _unpacked(stored: Any, count: int, element_type: str, dtype: Any) -> np.ndar
 
 
 def _external_bytes(tensor: onnx.TensorProto, folder: Path | None, needed: int, label: str) -> bytes:
-    """The bytes of a tensor that lie in another file, which has to be below the folder of the model."""
+    """Read the bytes of a tensor from another file, which must be below the folder of the model."""
     entries = {entry.key: entry.value for entry in tensor.external_data}
     location = entries.get("location", "")
     if folder is None:
@@ -147,8 +149,13 @@ def _external_bytes(tensor: onnx.TensorProto, folder: Path | None, needed: int, 
         raise ValueError(f"{label} lies in the file {location!r}, which cannot be read: {error}") from error
 
 
+def dense_nbytes_of(sparse: onnx.SparseTensorProto) -> int:
+    """Return the bytes of a sparse tensor as a dense array."""
+    return nbytes_of(onnx.TensorProto(data_type=sparse.values.data_type, dims=sparse.dims))
+
+
 def dense_array_of(sparse: onnx.SparseTensorProto, folder: Path | None = None) -> np.ndarray[Any, Any]:
-    """The values of a sparse tensor, with all its zeros."""
+    """Return a sparse tensor as a dense array."""
     values, indices = array_of(sparse.values, folder), array_of(sparse.indices, folder)
     shape = tuple(sparse.dims)
     if values.ndim != 1 or indices.dtype != np.int64 or any(length < 0 for length in shape):
@@ -164,7 +171,7 @@ def dense_array_of(sparse: onnx.SparseTensorProto, folder: Path | None = None) -
 
 
 def tensor_of(array: np.ndarray[Any, Any], name: str = "") -> onnx.TensorProto:
-    """An array as a tensor."""
+    """Return a NumPy array as a tensor."""
     element_type = element_type_of(array.dtype)
     tensor = onnx.TensorProto(name=name, data_type=ONNX_TYPES[element_type].code, dims=array.shape)
     if element_type == "string":

@@ -1,4 +1,4 @@
-"""The inputs of operators as tensors of the right kind, and shapes that go together."""
+"""Checks and conversions of the inputs of kernels that several operators share."""
 
 from __future__ import annotations
 
@@ -11,48 +11,67 @@ from seqarray._arguments import host_values
 from seqarray._dtypes import element_type_of
 from seqarray._libraries import Array, device_of, entering
 from seqarray._sequence import ArraySequence
-from seqarray.onnx._run.executor import described
+from seqarray.onnx._run.values import describe_value
 
 
 def tensor(value: Any, index: int) -> Array:
-    """An input that has to be a tensor."""
+    """Return an input that is a tensor; raise a TypeError if it is a sequence or missing."""
     if value is None or type(value) is ArraySequence:
-        raise TypeError(f"input {index} is {described(value)}; expected a tensor")
+        raise TypeError(f"input {index} is {describe_value(value)}; expected a tensor")
     return value
 
 
 def tensors(values: Sequence[Any], allowed: frozenset[str]) -> Sequence[Array]:
-    """Inputs that have to be tensors of one element type out of those allowed."""
+    """Return inputs that are tensors of one allowed element type; raise a TypeError otherwise."""
     first = element_type_of(tensor(values[0], 0).dtype)
     for index, value in enumerate(values):
         element_type = element_type_of(tensor(value, index).dtype)
         if element_type not in allowed:
-            raise TypeError(f"input {index} is {described(value)}; allowed are {', '.join(sorted(allowed))}")
+            raise TypeError(f"input {index} is {describe_value(value)}; allowed are {', '.join(sorted(allowed))}")
         if element_type != first:
-            raise TypeError(f"input {index} is {described(value)}; input 0 is a tensor of {first}")
+            raise TypeError(f"input {index} is {describe_value(value)}; input 0 is a tensor of {first}")
     return values
 
 
-def integers(value: Any, what: str) -> list[int]:
-    """The values of an input that holds axes or lengths."""
+def integers(value: Any, name: str) -> list[int]:
+    """Return the integers of an input on the host that holds axes or lengths."""
     if not isinstance(value, np.ndarray) or value.dtype.kind not in "iu" or value.ndim > 1:
-        raise TypeError(f"{what} is {described(value)}; expected a 1-D tensor of integers")
+        raise TypeError(f"{name} is {describe_value(value)}; expected a 1-D tensor of integers")
     return [int(number) for number in host_values(value.reshape(-1), int)]
 
 
-def plain(array: Any) -> Array:
-    """A result as an array: NumPy gives scalars for what has no axes."""
-    return np.asarray(array) if isinstance(array, np.generic) else array
+def single_bool(value: Any, name: str) -> bool:
+    """Return the bool of a tensor on the host with one element, such as a condition."""
+    return bool(_single(value, "b", name, "bool"))
 
 
-def number(xp: Any, value: float, like: Array) -> Array:
-    """A number as an array beside another."""
-    with entering(xp, device_of(like)):
-        return xp.asarray(value, dtype=like.dtype, device=device_of(like))
+def single_integer(value: Any, name: str) -> int:
+    """Return the integer of a tensor on the host with one element, such as a trip count."""
+    return int(_single(value, "iu", name, "int64"))
 
 
-def broadcast(shapes: Sequence[Sequence[int]]) -> tuple[int, ...]:
-    """The shape that arrays have together."""
+def _single(value: Any, kinds: str, name: str, expected: str) -> Any:
+    """Return the only element of a NumPy array whose dtype is of one of the given kinds."""
+    if not isinstance(value, np.ndarray) or value.dtype.kind not in kinds:
+        raise TypeError(f"{name} is {describe_value(value)}; expected a tensor of one {expected}")
+    if value.size != 1:
+        raise ValueError(f"{name} is {describe_value(value)}; expected one element")
+    return value.item()
+
+
+def as_result(result: Any) -> Array:
+    """Return a result as an array: NumPy's functions return scalars for 0-d arrays."""
+    return np.asarray(result) if isinstance(result, np.generic) else result
+
+
+def scalar_like(xp: Any, value: float, array: Array) -> Array:
+    """Return a number as a 0-d array with the dtype and device of another array."""
+    with entering(xp, device_of(array)):
+        return xp.asarray(value, dtype=array.dtype, device=device_of(array))
+
+
+def broadcast_shapes(shapes: Sequence[Sequence[int]]) -> tuple[int, ...]:
+    """Return the shape to which arrays of some shapes are broadcast."""
     rank = max(map(len, shapes))
     padded = [(*[1] * (rank - len(shape)), *shape) for shape in shapes]
     lengths = []
@@ -67,5 +86,5 @@ def broadcast(shapes: Sequence[Sequence[int]]) -> tuple[int, ...]:
 
 
 def is_integral(array: Array) -> bool:
-    """Whether an array holds integers; `isdtype` of the standard knows no bfloat16."""
+    """Return whether an array holds integers; unlike `isdtype` of the standard, for bfloat16 too."""
     return element_type_of(array.dtype).startswith(("int", "uint"))

@@ -1,4 +1,4 @@
-"""A node as operators see it when they are bound: its attributes, and what the standard says about it."""
+"""A node as the kernel factories read it: its attributes, and its schema in the standard."""
 
 from __future__ import annotations
 
@@ -12,11 +12,13 @@ import onnx
 from onnx import AttributeProto, defs
 
 from seqarray._dtypes import ONNX_TYPES
-from seqarray.onnx._run.executor import Block
+from seqarray.onnx._run.placement import Placement
+from seqarray.onnx._run.steps import Subgraph
 
 _ELEMENT_TYPES = {f"tensor({onnx_type.onnx_name})": name for name, onnx_type in ONNX_TYPES.items()}
 
-_PARTS = {
+#: Type of an attribute to the field that holds its value.
+_FIELDS = {
     AttributeProto.FLOAT: "f",
     AttributeProto.INT: "i",
     AttributeProto.STRING: "s",
@@ -34,16 +36,24 @@ _PARTS = {
 }
 
 
-class Operator(NamedTuple):
-    """What runs a node: see `execution.Step`."""
+class Kernel(NamedTuple):
+    """The implementation of one node: a function as of `Step`, and where it reads its inputs.
+
+    The last placement is that of all further inputs.
+    """
 
     function: Callable[..., Sequence[Any]]
-    roles: str = "."
+    placements: tuple[Placement, ...] = (Placement.ANY,)
+
+    def placements_of(self, n_inputs: int) -> tuple[Placement, ...]:
+        """Return one placement for each of a number of inputs."""
+        missing = n_inputs - len(self.placements)
+        return (*self.placements, *self.placements[-1:] * missing)[:n_inputs]
 
 
 @dataclass(eq=False)
 class Node:
-    """A node whose references to the attributes of a function are resolved.
+    """A node in which references to attributes of a function have been replaced by their values.
 
     Attributes
     ----------
@@ -52,17 +62,17 @@ class Node:
     domain : str
         Its domain, "" for ONNX's own.
     version : int
-        The version of the operator: the first opset that has it like this.
+        The version of the operator: the opset that introduced its present definition.
     schema : OpSchema or None
-        What onnx knows about the operator.
+        The definition of the operator in the onnx package.
     label : str
-        The node, as error messages name it.
+        The node as error messages name it.
     n_inputs, n_outputs : int
-        How many it has; inputs left out at the end do not count.
-    blocks : dict
-        The graphs among its attributes, compiled.
+        The numbers of inputs and outputs, without inputs left out at the end.
+    subgraphs : dict
+        The compiled graphs among its attributes, by name of the attribute.
     folder : Path or None
-        Where files with data of tensors have to be.
+        The folder that contains the external data of tensors.
     """
 
     proto: onnx.NodeProto
@@ -72,16 +82,16 @@ class Node:
     label: str
     n_inputs: int
     n_outputs: int
-    blocks: dict[str, Block] = field(default_factory=dict)
+    subgraphs: dict[str, Subgraph] = field(default_factory=dict)
     folder: Path | None = None
 
     @cached_property
     def attributes(self) -> dict[str, Any]:
-        """The attributes that the node gives, by name, as Python values or protos."""
+        """The attributes of the proto by name, as Python values or protos."""
         return {attribute.name: value_of(attribute) for attribute in self.proto.attribute}
 
     def attribute(self, name: str, kind: type, default: Any = None) -> Any:
-        """One attribute, if it is of a kind; its default if it is not given."""
+        """Return the value of an attribute, or its default; raise a TypeError if it is not of the given kind."""
         value = self.attributes.get(name, default)
         if value is not default and not isinstance(value, kind):
             raise TypeError(
@@ -90,31 +100,31 @@ class Node:
         return value
 
     def element_types(self, index: int) -> frozenset[str]:
-        """The element types that the standard allows for an input."""
+        """Return the element types that the schema allows for an input."""
         parameters = self.schema.inputs
         types = parameters[min(index, len(parameters) - 1)].types
         return frozenset(_ELEMENT_TYPES[name] for name in types if name in _ELEMENT_TYPES)
 
 
-#: Makes the operator of a node; None where only onnx's reference implementation will do.
-Binder = Callable[[Node], Operator | None]
+#: Makes the kernel of a node; returns None where only onnx's reference implementation covers the node.
+KernelFactory = Callable[[Node], Kernel | None]
 
 
 def value_of(attribute: AttributeProto) -> Any:
-    """The value of an attribute: int, float, str, a list of these, or a proto."""
-    part = _PARTS.get(attribute.type)
-    if part is None:
+    """Return the value of an attribute: an int, float or str, a list of these, or a proto."""
+    name = _FIELDS.get(attribute.type)
+    if name is None:
         raise ValueError(f"attribute {attribute.name!r} has no type that is known")
-    value = getattr(attribute, part)
-    if part == "s":
+    value = getattr(attribute, name)
+    if name == "s":
         return value.decode("utf-8", errors="surrogateescape")
-    if part == "strings":
+    if name == "strings":
         return [text.decode("utf-8", errors="surrogateescape") for text in value]
-    return list(value) if part.endswith("s") else value
+    return list(value) if name.endswith("s") else value
 
 
 def schema_of(op_type: str, version: int, domain: str) -> Any:
-    """The newest schema of an operator up to a version of its operator set; None if onnx knows none."""
+    """Return the newest schema of an operator up to a version of its operator set; None if onnx has none."""
     try:
         return defs.get_schema(op_type, version, domain)
     except defs.SchemaError:

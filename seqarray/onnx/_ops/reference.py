@@ -1,4 +1,4 @@
-"""onnx's reference implementation of a single operator, on NumPy."""
+"""Kernels that run onnx's reference implementation of an operator on NumPy."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from onnx.reference import ReferenceEvaluator
 from seqarray._dtypes import element_type_of
 from seqarray._sequence import ArraySequence
 from seqarray.onnx._load.tensor_protos import NUMPY
-from seqarray.onnx._ops.node import Node, Operator
-from seqarray.onnx._ops.size_estimates import expected_nbytes
-from seqarray.onnx._run.executor import Run
+from seqarray.onnx._ops.node import Kernel, Node
+from seqarray.onnx._ops.size_estimates import estimated_nbytes
+from seqarray.onnx._run.executor import Execution
 from seqarray.onnx._run.placement import dtype_for_host
 
-#: Before onnx had dtypes for these types, its reference evaluator marked arrays of their bits with these field names.
-_MARKED = {
+#: Field names by which the reference evaluator of older onnx marks integers that hold the bits of another type.
+_MARKED_TYPES = {
     "bfloat16": "bfloat16",
     "e4m3fn": "float8_e4m3fn",
     "e4m3fnuz": "float8_e4m3fnuz",
@@ -30,28 +30,32 @@ _MARKED = {
 }
 
 
-def bind_reference(
+def make_reference(
     node: Node,
     names: Sequence[str],
     types: Sequence[onnx.TypeProto | None],
     opsets: dict[str, int],
     origin: onnx.ModelProto,
-) -> Operator:
-    """The operator of a node as onnx's reference evaluator runs it.
+) -> Kernel:
+    """Make a kernel that runs a node by onnx's reference evaluator.
 
     Parameters
     ----------
     node : Node
         The node.
     names : sequence of str
-        The names of the inputs that the operator will be given: those of the node, then those of outer graphs which
-        graphs in its attributes read.
+        The names of the inputs of the kernel: those of the node, then those of outer graphs that its subgraphs read.
     types : sequence of onnx.TypeProto or None
-        Their types, as far as the model says them: some operators are functions of the types of their inputs.
+        Their types where the model declares them: the definition of some operators depends on them.
     opsets : dict
         Domain to version.
     origin : onnx.ModelProto
-        The model, whose functions nodes of graphs in the attributes may call.
+        The model, whose functions the subgraphs may call.
+
+    Raises
+    ------
+    ValueError
+        If onnx has no reference implementation of the operator.
     """
     proto = onnx.NodeProto()
     proto.CopyFrom(node.proto)
@@ -75,55 +79,61 @@ def bind_reference(
         model.functions.extend(origin.functions)
     try:
         evaluator = ReferenceEvaluator(model)
-    except Exception as error:  # whatever is raised for what it does not know
+    except Exception as error:  # the evaluator raises many classes for unknown operators
         raise ValueError(
             f"{node.label}: neither seqarray nor onnx.reference has an implementation: {_first_line(error)}"
         ) from error
 
-    def run_reference(run: Run, *arguments: Any) -> list[Any]:
-        moved = run.moves and any(_on_device(argument) for argument in arguments)
-        feeds = {name: _for_reference(argument, run) for name, argument in zip(names, arguments, strict=False) if name}
-        if run.budget is not None:
-            run.budget.reserve(expected_nbytes(node, [feeds.get(name) for name in names]))
+    def run_reference(execution: Execution, *arguments: Any) -> list[Any]:
+        moved = execution.moves and any(_is_on_device(argument) for argument in arguments)
+        feeds = {
+            name: _to_reference(argument, execution) for name, argument in zip(names, arguments, strict=False) if name
+        }
+        if execution.budget is not None:
+            execution.budget.reserve(estimated_nbytes(node, [feeds.get(name) for name in names]))
         outputs = evaluator.run(None, feeds)
-        return [_from_reference(output, run, moved) for output in outputs]
+        return [_from_reference(output, execution, moved) for output in outputs]
 
-    return Operator(run_reference, ".")
+    return Kernel(run_reference)
 
 
 def _first_line(error: Exception) -> str:
+    """Return the first line of the message of an error."""
     return (str(error).splitlines() or [type(error).__name__])[0]
 
 
-def _on_device(argument: Any) -> bool:
+def _is_on_device(argument: Any) -> bool:
+    """Return whether an argument is a sequence or an array that is not NumPy's."""
     return argument is not None and not isinstance(argument, np.ndarray)
 
 
-def _for_reference(argument: Any, run: Run) -> Any:
+def _to_reference(argument: Any, execution: Execution) -> Any:
+    """Return an argument as a NumPy array, a list of them, or None."""
     if argument is None:
         return None
     if type(argument) is ArraySequence:
         if argument.namespace is None or argument.namespace is NUMPY:
             return list(argument)
-        run.to_host += len(argument)
+        execution.to_host += len(argument)
         return list(argument.to(xp=NUMPY))
-    return run.on_host(argument)
+    return execution.move_to_host(argument)
 
 
-def _from_reference(output: Any, run: Run, moved: bool) -> Any:
-    """A result on the device if any argument came from there."""
+def _from_reference(output: Any, execution: Execution, moved: bool) -> Any:
+    """Return a result of the evaluator, on the device if an argument was moved from there."""
     if output is None:
         return None
     if isinstance(output, list):
-        return ArraySequence([run.on_device(_plain(element)) for element in output])
-    array = _plain(output)
-    return run.on_device(array) if moved else array
+        return ArraySequence([execution.move_to_device(_as_array(element)) for element in output])
+    array = _as_array(output)
+    return execution.move_to_device(array) if moved else array
 
 
-def _plain(output: Any) -> np.ndarray[Any, Any]:
+def _as_array(output: Any) -> np.ndarray[Any, Any]:
+    """Return a tensor of the evaluator as an array with a dtype that seqarray uses."""
     if not isinstance(output, (np.ndarray, np.generic)):
         raise TypeError(f"onnx.reference gives a {type(output).__name__}; expected a tensor or a sequence of tensors")
     array = np.asarray(output)
-    if array.dtype.names is not None and array.dtype.names[0] in _MARKED:
-        array = array.view(array.dtype[0]).view(dtype_for_host(_MARKED[array.dtype.names[0]]))
+    if array.dtype.names is not None and array.dtype.names[0] in _MARKED_TYPES:
+        array = array.view(array.dtype[0]).view(dtype_for_host(_MARKED_TYPES[array.dtype.names[0]]))
     return array.astype(object) if element_type_of(array.dtype) == "string" else array

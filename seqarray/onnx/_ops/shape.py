@@ -1,8 +1,8 @@
-"""Operators that look at shapes, or give other ones: the few that graphs around sequences need."""
+"""Shape and indexing operators, as far as models with sequences use them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from math import prod
 from typing import Any
 
@@ -12,80 +12,81 @@ import onnx
 from seqarray._arguments import axis_in_range, length_along
 from seqarray._dtypes import dtype_for, element_type_of, itemsize_of
 from seqarray._libraries import Array, entering, library_of, namespace_of
-from seqarray.onnx._load.tensor_protos import array_of, dense_array_of, nbytes_of
-from seqarray.onnx._ops.inputs import broadcast, integers, number, tensor
-from seqarray.onnx._ops.node import Binder, Node, Operator
-from seqarray.onnx._run.executor import Run, described
-from seqarray.onnx._run.placement import dtype_for_host
+from seqarray.onnx._load.tensor_protos import array_of
+from seqarray.onnx._ops.inputs import broadcast_shapes, integers, scalar_like, tensor
+from seqarray.onnx._ops.node import Kernel, KernelFactory, Node
+from seqarray.onnx._run.executor import Execution
+from seqarray.onnx._run.placement import Placement
+from seqarray.onnx._run.values import describe_value
 
 Outputs = Sequence[Any]
 
 
-def bind_shape(node: Node) -> Operator:
-    """Shape, whose result stays on the host."""
+def make_shape(node: Node) -> Kernel:
+    """Make the kernel of Shape, whose result stays on the host."""
     start, stop = node.attribute("start", int, 0), node.attribute("end", int)
 
-    def function(run: Run, x: Any) -> Outputs:
+    def run_shape(execution: Execution, x: Any) -> Outputs:
         shape = tensor(x, 0).shape
         lengths = [length_along(shape, axis, operator="Shape", of="input 0") for axis in range(len(shape))]
         return (np.asarray(lengths[start:stop], dtype=np.int64),)
 
-    return Operator(function)
+    return Kernel(run_shape)
 
 
-def bind_unsqueeze(node: Node) -> Operator:
-    """Unsqueeze: axes of length 1 at places of the result."""
-    given = node.attributes.get("axes")
+def make_unsqueeze(node: Node) -> Kernel:
+    """Make the kernel of Unsqueeze, which inserts axes of length 1."""
+    attribute_axes = node.attributes.get("axes")
 
-    def function(run: Run, x: Any, axes: Any = None) -> Outputs:
+    def run_unsqueeze(execution: Execution, x: Any, axes: Any = None) -> Outputs:
         tensor(x, 0)
-        wanted = given if node.version < 13 else integers(axes, "input 1 (axes)")
-        rank = len(x.shape) + len(wanted or ())
-        places = {axis_in_range(axis, rank, operator="Unsqueeze", of="the result") for axis in wanted or ()}
-        if len(places) != len(wanted or ()):
-            raise ValueError(f"axes are {wanted}; an axis is named twice")
-        return (x[tuple(None if axis in places else slice(None) for axis in range(rank))],)
+        chosen = attribute_axes if node.version < 13 else integers(axes, "input 1 (axes)")
+        rank = len(x.shape) + len(chosen or ())
+        inserted = {axis_in_range(axis, rank, operator="Unsqueeze", of="the result") for axis in chosen or ()}
+        if len(inserted) != len(chosen or ()):
+            raise ValueError(f"axes are {chosen}; an axis is named twice")
+        return (x[tuple(None if axis in inserted else slice(None) for axis in range(rank))],)
 
-    return Operator(function, "sh")
+    return Kernel(run_unsqueeze, (Placement.FOLLOW, Placement.HOST))
 
 
-def bind_squeeze(node: Node) -> Operator:
-    """Squeeze: without axes of length 1, those named or all."""
-    given = node.attributes.get("axes")
+def make_squeeze(node: Node) -> Kernel:
+    """Make the kernel of Squeeze, which removes the given axes of length 1, or all of them."""
+    attribute_axes = node.attributes.get("axes")
 
-    def function(run: Run, x: Any, axes: Any = None) -> Outputs:
+    def run_squeeze(execution: Execution, x: Any, axes: Any = None) -> Outputs:
         shape = tensor(x, 0).shape
-        wanted = given if node.version < 13 or axes is None else integers(axes, "input 1 (axes)")
-        places = {axis_in_range(axis, len(shape), operator="Squeeze", of="input 0") for axis in wanted or ()}
-        if wanted is None:
-            places = {axis for axis, length in enumerate(shape) if length == 1}
-        for axis in places:
+        chosen = attribute_axes if node.version < 13 or axes is None else integers(axes, "input 1 (axes)")
+        removed = {axis_in_range(axis, len(shape), operator="Squeeze", of="input 0") for axis in chosen or ()}
+        if chosen is None:
+            removed = {axis for axis, length in enumerate(shape) if length == 1}
+        for axis in removed:
             if shape[axis] != 1:
-                raise ValueError(f"axes are {wanted}; axis {axis} of input 0 has length {shape[axis]}, not 1")
-        return (x[tuple(0 if axis in places else slice(None) for axis in range(len(shape))) + (...,)],)
+                raise ValueError(f"axes are {chosen}; axis {axis} of input 0 has length {shape[axis]}, not 1")
+        return (x[tuple(0 if axis in removed else slice(None) for axis in range(len(shape))) + (...,)],)
 
-    return Operator(function, "sh")
+    return Kernel(run_squeeze, (Placement.FOLLOW, Placement.HOST))
 
 
-def bind_reshape(node: Node) -> Operator:
-    """Reshape: 0 keeps a length, -1 stands for what is left."""
+def make_reshape(node: Node) -> Kernel:
+    """Make the kernel of Reshape, where a length of 0 keeps that of the input and -1 is computed."""
     allow_zero = node.attribute("allowzero", int, 0)
 
-    def function(run: Run, x: Any, shape: Any) -> Outputs:
-        wanted = integers(shape, "input 1 (shape)")
+    def run_reshape(execution: Execution, x: Any, shape: Any) -> Outputs:
+        lengths = integers(shape, "input 1 (shape)")
         if not allow_zero:
-            if any(length == 0 and axis >= len(tensor(x, 0).shape) for axis, length in enumerate(wanted)):
-                raise ValueError(f"shape is {wanted}; input 0 is {described(x)} and has no length there to keep")
-            wanted = [x.shape[axis] if length == 0 else length for axis, length in enumerate(wanted)]
-        return (namespace_of(tensor(x, 0)).reshape(x, tuple(wanted)),)
+            if any(length == 0 and axis >= len(tensor(x, 0).shape) for axis, length in enumerate(lengths)):
+                raise ValueError(f"shape is {lengths}; input 0 is {describe_value(x)} and has no length there to keep")
+            lengths = [x.shape[axis] if length == 0 else length for axis, length in enumerate(lengths)]
+        return (namespace_of(tensor(x, 0)).reshape(x, tuple(lengths)),)
 
-    return Operator(function, "sh")
+    return Kernel(run_reshape, (Placement.FOLLOW, Placement.HOST))
 
 
-def bind_slice(node: Node) -> Operator:
-    """Slice: starts, ends, axes and steps are inputs."""
+def make_slice(node: Node) -> Kernel:
+    """Make the kernel of Slice from version 10, whose starts, ends, axes and steps are inputs."""
 
-    def function(run: Run, x: Any, starts: Any, ends: Any, axes: Any = None, steps: Any = None) -> Outputs:
+    def run_slice(execution: Execution, x: Any, starts: Any, ends: Any, axes: Any = None, steps: Any = None) -> Outputs:
         shape = tensor(x, 0).shape
         first, last = integers(starts, "input 1 (starts)"), integers(ends, "input 2 (ends)")
         along = list(range(len(first))) if axes is None else integers(axes, "input 3 (axes)")
@@ -96,20 +97,22 @@ def bind_slice(node: Node) -> Operator:
             )
         index = [slice(None)] * len(shape)
         for start, stop, axis, step in zip(first, last, along, strides, strict=True):
-            place = axis_in_range(axis, len(shape), operator="Slice", of="input 0")
+            normalized = axis_in_range(axis, len(shape), operator="Slice", of="input 0")
             if step == 0:
                 raise ValueError(f"steps are {strides}; a step must not be 0")
-            length = length_along(shape, place, operator="Slice", of="input 0")
+            length = length_along(shape, normalized, operator="Slice", of="input 0")
             taken = range(length)[start:stop:step]
-            # A stop before the first element has to be None: counted from the front it would be from the back.
-            index[place] = slice(taken.start, taken.stop if taken.stop >= 0 else None, step) if taken else slice(0, 0)
-        return (_sliced(x, tuple(index)),)
+            # For a step backwards to the first element, stop is -1, which would be counted from the end.
+            index[normalized] = (
+                slice(taken.start, taken.stop if taken.stop >= 0 else None, step) if taken else slice(0, 0)
+            )
+        return (_slice(x, tuple(index)),)
 
-    return Operator(function, "shhhh")
+    return Kernel(run_slice, (Placement.FOLLOW, Placement.HOST))
 
 
-def _sliced(x: Array, index: tuple[slice, ...]) -> Array:
-    """Slices, also backwards where the library has no negative steps."""
+def _slice(x: Array, index: tuple[slice, ...]) -> Array:
+    """Return slices of an array, with steps backwards by `flip` where the library has no negative steps."""
     backwards = [axis for axis, part in enumerate(index) if part.step is not None and part.step < 0]
     xp = namespace_of(x)
     if not backwards or library_of(xp) != "torch":
@@ -121,107 +124,94 @@ def _sliced(x: Array, index: tuple[slice, ...]) -> Array:
     return xp.flip(x[index], axis=tuple(backwards))
 
 
-def bind_gather(node: Node) -> Operator:
-    """Gather: elements along an axis, at positions of any shape."""
+def make_gather(node: Node) -> Kernel:
+    """Make the kernel of Gather, which takes elements along an axis at indices of any shape."""
     axis = node.attribute("axis", int, 0)
 
-    def function(run: Run, x: Any, indices: Any) -> Outputs:
+    def run_gather(execution: Execution, x: Any, indices: Any) -> Outputs:
         shape = tensor(x, 0).shape
-        place = axis_in_range(axis, len(shape), operator="Gather", of="input 0")
-        length = length_along(shape, place, operator="Gather", of="input 0")
-        run.reserve((*shape[:place], *tensor(indices, 1).shape, *shape[place + 1 :]), itemsize_of(x.dtype))
+        normalized = axis_in_range(axis, len(shape), operator="Gather", of="input 0")
+        length = length_along(shape, normalized, operator="Gather", of="input 0")
+        execution.reserve(
+            (*shape[:normalized], *tensor(indices, 1).shape, *shape[normalized + 1 :]), itemsize_of(x.dtype)
+        )
         if not isinstance(indices, np.ndarray):
-            return (_taken(x, indices, place),)
+            return (_take(x, indices, normalized),)
         if indices.dtype.kind != "i":
-            raise TypeError(f"input 1 (indices) is {described(indices)}; expected int32 or int64")
+            raise TypeError(f"input 1 (indices) is {describe_value(indices)}; expected int32 or int64")
         if indices.size and not -length <= indices.min() <= indices.max() < length:
             raise IndexError(
-                f"indices lie in [{indices.min()}, {indices.max()}]; axis {place} has length {length}, "
+                f"indices lie in [{indices.min()}, {indices.max()}]; axis {normalized} has length {length}, "
                 f"so they must lie in [{-length}, {length - 1}]"
             )
-        before = (slice(None),) * place
+        before = (slice(None),) * normalized
         if indices.ndim == 0:
             return (x[(*before, int(indices), ...)],)
-        counted = np.where(indices < 0, indices + length, indices)
-        return (_taken(x, counted if isinstance(x, np.ndarray) else run.on_device(counted), place),)
+        from_start = np.where(indices < 0, indices + length, indices)
+        if not isinstance(x, np.ndarray):
+            from_start = execution.move_to_device(from_start)
+        return (_take(x, from_start, normalized),)
 
-    return Operator(function, "..")
+    return Kernel(run_gather)
 
 
-def _taken(x: Array, indices: Array, axis: int) -> Array:
+def _take(x: Array, indices: Array, axis: int) -> Array:
+    """Return elements along an axis at indices of any shape, which may be negative."""
     xp = namespace_of(x)
     length = x.shape[axis]
-    indices = xp.where(indices < number(xp, 0, indices), indices + number(xp, length, indices), indices)
+    indices = xp.where(indices < scalar_like(xp, 0, indices), indices + scalar_like(xp, length, indices), indices)
     flat = xp.reshape(indices, (-1,))
     taken = xp.take(x, flat, axis=axis)
     return xp.reshape(taken, (*x.shape[:axis], *indices.shape, *x.shape[axis + 1 :]))
 
 
-def bind_expand(node: Node) -> Operator:
-    """Expand: a tensor broadcast with a shape."""
+def make_expand(node: Node) -> Kernel:
+    """Make the kernel of Expand, which broadcasts a tensor with a shape."""
     del node
 
-    def function(run: Run, x: Any, shape: Any) -> Outputs:
-        wanted = integers(shape, "input 1 (shape)")
-        if any(length < 0 for length in wanted):
-            raise ValueError(f"shape is {wanted}; a length must not be negative")
-        result = broadcast([tensor(x, 0).shape, wanted])
-        run.reserve(result, itemsize_of(x.dtype))
+    def run_expand(execution: Execution, x: Any, shape: Any) -> Outputs:
+        lengths = integers(shape, "input 1 (shape)")
+        if any(length < 0 for length in lengths):
+            raise ValueError(f"shape is {lengths}; a length must not be negative")
+        result = broadcast_shapes([tensor(x, 0).shape, lengths])
+        execution.reserve(result, itemsize_of(x.dtype))
         return (namespace_of(x).broadcast_to(x, result),)
 
-    return Operator(function, "sh")
+    return Kernel(run_expand, (Placement.FOLLOW, Placement.HOST))
 
 
-def bind_constant_of_shape(node: Node) -> Operator:
-    """ConstantOfShape."""
+def make_constant_of_shape(node: Node) -> Kernel:
+    """Make the kernel of ConstantOfShape."""
     value = node.attribute("value", onnx.TensorProto)
-    filling = np.zeros(1, dtype=np.float32) if value is None else array_of(value, node.folder)
-    if filling.size != 1:
-        raise ValueError(f"{node.label}: attribute 'value' has {filling.size} elements; expected one")
-    filling = filling.reshape(())
+    fill_value = np.zeros(1, dtype=np.float32) if value is None else array_of(value, node.folder)
+    if fill_value.size != 1:
+        raise ValueError(f"{node.label}: attribute 'value' has {fill_value.size} elements; expected one")
+    fill_value = fill_value.reshape(())
 
-    def function(run: Run, shape: Any) -> Outputs:
-        wanted = integers(shape, "input 0 (input)")
-        if any(length < 0 for length in wanted):
-            raise ValueError(f"the shape is {wanted}; a length must not be negative")
-        run.reserve(wanted, filling.dtype.itemsize)
-        # Few values may be sizes or positions to come.
-        if not run.moves or prod(wanted) <= 1:
-            return (np.full(tuple(wanted), filling, dtype=filling.dtype),)
-        xp, device = run.place.namespace, run.place.device
-        dtype = dtype_for(xp, element_type_of(filling.dtype), device, operator="ConstantOfShape")
+    def run_constant_of_shape(execution: Execution, shape: Any) -> Outputs:
+        lengths = integers(shape, "input 0 (input)")
+        if any(length < 0 for length in lengths):
+            raise ValueError(f"the shape is {lengths}; a length must not be negative")
+        execution.reserve(lengths, fill_value.dtype.itemsize)
+        # A single value may be a size or a position, which is read on the host.
+        if not execution.moves or prod(lengths) <= 1:
+            return (np.full(tuple(lengths), fill_value, dtype=fill_value.dtype),)
+        xp, device = execution.target.namespace, execution.target.device
+        dtype = dtype_for(xp, element_type_of(fill_value.dtype), device, operator="ConstantOfShape")
         with entering(xp, device):
-            return (xp.full(tuple(wanted), filling.item(), dtype=dtype, device=device),)
+            return (xp.full(tuple(lengths), fill_value.item(), dtype=dtype, device=device),)
 
-    return Operator(function, "h")
-
-
-def constant_of(node: Node, reserve: Callable[[int, str], None]) -> np.ndarray[Any, Any]:
-    """The value of a Constant, whichever attribute holds it."""
-    if len(node.attributes) != 1 or node.n_outputs != 1:
-        raise ValueError(f"{node.label}: it has attributes {sorted(node.attributes)}; expected exactly one")
-    ((name, value),) = node.attributes.items()
-    if name == "value":
-        reserve(nbytes_of(value), node.label)
-        return array_of(value, node.folder)
-    if name == "sparse_value":
-        reserve(prod(value.dims) * 16, node.label)
-        return dense_array_of(value, node.folder)
-    kinds = {"float": "float32", "int": "int64", "string": "string"}
-    kind = kinds.get(name.removeprefix("value_").removesuffix("s"))
-    if kind is None:
-        raise ValueError(f"{node.label}: attribute {name!r} is not known")
-    return np.asarray(value, dtype=dtype_for_host(kind))
+    return Kernel(run_constant_of_shape, (Placement.HOST,))
 
 
-#: Operator to the version since which it is as here, and what binds it.
-LAYOUT: dict[str, tuple[int, Binder]] = {
-    "ConstantOfShape": (9, bind_constant_of_shape),
-    "Expand": (8, bind_expand),
-    "Gather": (1, bind_gather),
-    "Reshape": (5, bind_reshape),
-    "Shape": (1, bind_shape),
-    "Slice": (10, bind_slice),
-    "Squeeze": (1, bind_squeeze),
-    "Unsqueeze": (1, bind_unsqueeze),
+#: op_type -> (first supported version, kernel factory)
+SHAPE_KERNELS: dict[str, tuple[int, KernelFactory]] = {
+    "ConstantOfShape": (9, make_constant_of_shape),
+    "Expand": (8, make_expand),
+    "Gather": (1, make_gather),
+    "Reshape": (5, make_reshape),
+    "Shape": (1, make_shape),
+    "Slice": (10, make_slice),
+    "Squeeze": (1, make_squeeze),
+    "Unsqueeze": (1, make_unsqueeze),
 }

@@ -1,4 +1,4 @@
-"""How large the result of an operator will be, where its inputs and attributes say so before it runs."""
+"""Sizes of results in bytes, estimated from inputs and attributes before an operator runs."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ import numpy as np
 from seqarray.onnx._ops.node import Node
 
 
-def expected_nbytes(node: Node, inputs: Sequence[Any]) -> int:
-    """Bytes of the result of an operator for NumPy inputs; 0 where they do not say it.
+def estimated_nbytes(node: Node, inputs: Sequence[Any]) -> int:
+    """Return the bytes of the result of an operator on NumPy inputs; 0 if there is no estimate.
 
-    Inputs that are not as they should be say nothing: the operator itself has its say about them.
+    Invalid inputs give 0; the operator raises.
     """
     estimate = _ESTIMATES.get(node.proto.op_type)
     if estimate is None:
         return 0
-    given = [*inputs, *[None] * (6 - len(inputs))]
+    padded = [*inputs, *[None] * (6 - len(inputs))]
     try:
-        return max(0, int(estimate(node.attributes, *given)))
+        return max(0, int(estimate(node.attributes, *padded)))
     except (AttributeError, IndexError, KeyError, TypeError, ValueError, ArithmeticError):
         return 0
 
 
 def _lengths(array: Any) -> list[int]:
-    """The values of an array of lengths, as Python integers, which cannot overflow."""
+    """Return the values of an array of lengths as Python integers, which cannot overflow."""
     lengths: list[int] = array.reshape(-1).tolist()
     return lengths
 
@@ -102,39 +102,42 @@ def _broadcast(attributes: Any, *inputs: Any) -> Any:
     return prod(np.broadcast_shapes(*(x.shape for x in arrays))) * arrays[0].itemsize
 
 
-def _shaped(attributes: Any, *_: Any) -> Any:
+def _random(attributes: Any, *_: Any) -> Any:
     return prod(attributes["shape"]) * 8
 
 
-def _sized(position: int) -> Callable[..., Any]:
+def _from_lengths(position: int) -> Callable[..., Any]:
+    """Make the estimate of an operator whose result has the lengths in an input after the first."""
+
     def estimate(attributes: Any, x: Any, *others: Any) -> Any:
         return prod(_lengths(others[position])) * x.itemsize
 
     return estimate
 
 
-def _padded(attributes: Any, x: Any, *_: Any) -> Any:
+def _pooled(attributes: Any, x: Any, *_: Any) -> Any:
     pads = attributes["pads"]
     half = len(pads) // 2
     spatial = (length + a + b for length, a, b in zip(x.shape[2:], pads[:half], pads[half:], strict=True))
     return x.shape[0] * x.shape[1] * prod(spatial) * x.itemsize
 
 
+#: op_type -> estimate, called with the attributes and six inputs, None for those left out
 _ESTIMATES: dict[str, Callable[..., Any]] = {
-    "AffineGrid": _sized(0),
+    "AffineGrid": _from_lengths(0),
     "CenterCropPad": _centre_crop_pad,
-    "Col2Im": _sized(0),
+    "Col2Im": _from_lengths(0),
     "Einsum": _einsum,
     "Gemm": _gemm,
     "MatMul": _matmul,
-    "MaxUnpool": _sized(1),
+    "MaxUnpool": _from_lengths(1),
     "OneHot": _one_hot,
     "Pad": _pad,
     "Range": _range,
     "Tile": _tile,
-    **dict.fromkeys(("AveragePool", "Conv", "ConvTranspose", "LpPool", "MaxPool"), _padded),
+    **dict.fromkeys(("AveragePool", "Conv", "ConvTranspose", "LpPool", "MaxPool"), _pooled),
     **dict.fromkeys(("BlackmanWindow", "HammingWindow", "HannWindow"), _window),
     **dict.fromkeys(("Max", "Mean", "Min", "Mod", "Pow", "Sum", "Xor", "BitShift", "BitwiseAnd"), _broadcast),
-    **dict.fromkeys(("RandomNormal", "RandomUniform"), _shaped),
+    **dict.fromkeys(("RandomNormal", "RandomUniform"), _random),
     **dict.fromkeys(("Resize", "Upsample"), _resize),
 }

@@ -1,4 +1,4 @@
-"""Whether a result shares memory with what a program was given."""
+"""Whether outputs share memory with inputs or constants, and copies of those that do."""
 
 from __future__ import annotations
 
@@ -16,73 +16,74 @@ from seqarray._libraries import Array, library_of, namespace_of
 from seqarray._operators import sequence_construct
 from seqarray._sequence import ArraySequence
 
-#: Libraries whose arrays cannot be written into.
+#: Libraries whose arrays cannot be modified, so that sharing memory has no effect.
 _IMMUTABLE = ("jax", "dask")
 
-#: Of this many arrays, a look at each is faster than putting them in order.
-FEW = 16
+#: For at most this many arrays, comparing each is faster than sorting their addresses.
+_FEW_ARRAYS = 16
 
 
-class Memory:
-    """The memory of values that a program was given: of its constants, or of the inputs of a run beside them."""
+class AliasTracker:
+    """The memory of a set of values: the constants of a program, or the inputs of an execution and these constants."""
 
-    def __init__(self, values: Iterable[Any], constants: Memory | None = None) -> None:
-        # The arrays are held, so that no other gets the identity of one of them.
+    def __init__(self, values: Iterable[Any], constants: AliasTracker | None = None) -> None:
+        # The arrays are kept alive, so that no new array gets the identity of one of them.
         self._arrays: dict[int, Array] = {}
         for value in values:
             if type(value) is np.ndarray:
                 self._arrays[id(value)] = value
             else:
-                self._arrays |= {id(array): array for array in _arrays(value)}
+                self._arrays |= {id(array): array for array in _arrays_of(value)}
         self._starts: list[int] | None = None
         self._constants = constants
 
-    def owns(self, array: Array) -> bool:
-        """Whether an array shares memory with what was given, or might."""
-        if id(array) in self._arrays or (self._constants is not None and self._constants.owns(array)):
+    def may_alias(self, array: Array) -> bool:
+        """Return whether an array may share memory with one of the values, as `np.may_share_memory` does."""
+        if id(array) in self._arrays or (self._constants is not None and self._constants.may_alias(array)):
             return True
         if type(array) is np.ndarray:
-            # An array with memory of its own is a view of no other.
+            # An array that owns its memory is a view of no other.
             if array.base is None:
                 return False
-            if len(self._arrays) <= FEW:
-                given = self._arrays.values()
-                return any(type(other) is not np.ndarray or np.may_share_memory(array, other) for other in given)
-        return any(self._overlaps(low, high) for low, high in _memory(array))
+            if len(self._arrays) <= _FEW_ARRAYS:
+                tracked = self._arrays.values()
+                return any(type(other) is not np.ndarray or np.may_share_memory(array, other) for other in tracked)
+        return any(self._overlaps(start, stop) for start, stop in _byte_bounds(array))
 
-    def _overlaps(self, low: int, high: int) -> bool:
-        """Whether an interval of addresses meets one of those that were given."""
+    def _overlaps(self, start: int, stop: int) -> bool:
+        """Return whether a range of addresses overlaps the memory of one of the values."""
         if self._starts is None:
-            intervals = sorted(interval for given in self._arrays.values() for interval in _memory(given))
-            self._starts = [start for start, _ in intervals]
-            #: How far any of the intervals up to here reaches.
-            self._reach = list(accumulate((stop for _, stop in intervals), max))
-        before = bisect_left(self._starts, high)
-        return before > 0 and self._reach[before - 1] > low
+            bounds = sorted(pair for array in self._arrays.values() for pair in _byte_bounds(array))
+            self._starts = [first for first, _ in bounds]
+            #: The largest end of all ranges up to the one at the same index.
+            self._furthest_stops = list(accumulate((last for _, last in bounds), max))
+        before = bisect_left(self._starts, stop)
+        return before > 0 and self._furthest_stops[before - 1] > start
 
 
-def detached(value: Any, given: Memory) -> Any:
-    """An output in memory of its own, if it shares some with an input or a constant."""
+def copy_if_aliased(value: Any, tracker: AliasTracker) -> Any:
+    """Return an output, copied if it may share memory with an input or a constant."""
     if value is None:
         return None
     if type(value) is ArraySequence:
-        return sequence_construct(*value, copy=True) if any(map(given.owns, _arrays(value))) else value
-    if not given.owns(value):
+        aliased = any(map(tracker.may_alias, _arrays_of(value)))
+        return sequence_construct(*value, copy=True) if aliased else value
+    if not tracker.may_alias(value):
         return value
     kind = kind_of(as_array(value, operator="run", label="the output"))
     return value if kind.library in _IMMUTABLE else engine_for(kind, "run").duplicate(value, kind)
 
 
-def _arrays(value: Any) -> Iterator[Array]:
-    """The arrays in a value; of those that are chunks of one, just that one."""
+def _arrays_of(value: Any) -> Iterator[Array]:
+    """Yield the arrays of a value; for chunks of one base, the base."""
     if type(value) is ArraySequence:
         yield from held_arrays(value._blocks)
     elif value is not None:
         yield value
 
 
-def _memory(array: Array) -> Iterator[tuple[int, int]]:
-    """The addresses between which the values of an array lie, or the memory that they are part of."""
+def _byte_bounds(array: Array) -> Iterator[tuple[int, int]]:
+    """Yield the first and the last address of the memory of an array, or of the allocation that contains it."""
     library = library_of(namespace_of(array))
     if library == "torch":
         storage = array.untyped_storage()

@@ -1,4 +1,4 @@
-"""What a graph takes and gives, and how values come in and go out."""
+"""The inputs and outputs of a program, and the feeds: values that a caller passes for the inputs."""
 
 from __future__ import annotations
 
@@ -11,13 +11,14 @@ from seqarray._dtypes import can_hold
 from seqarray._libraries import device_of, library_of, namespace_of
 from seqarray._sequence import ArraySequence, empty
 from seqarray.onnx._load.tensor_protos import NUMPY
-from seqarray.onnx._load.type_protos import ValueType, checked
-from seqarray.onnx._run.executor import Run
+from seqarray.onnx._load.type_protos import ValueType
+from seqarray.onnx._run.executor import Execution
 from seqarray.onnx._run.placement import FEW_VALUES, dtype_for_host
+from seqarray.onnx._run.values import check_value
 
 
 class GraphValue:
-    """An input or an output of a graph.
+    """An input or an output of the main graph.
 
     Attributes
     ----------
@@ -26,19 +27,35 @@ class GraphValue:
     type : ValueType
         The type that the model declares.
     slot : int
-        Where it is during a run.
-    has_default : bool
-        Whether an input may be left out.
+        The slot that holds its value during an execution.
     """
 
-    __slots__ = ("_dtype", "_rank", "has_default", "name", "slot", "type")
+    __slots__ = ("name", "slot", "type")
 
-    def __init__(self, name: str, declared: ValueType, slot: int, has_default: bool = False) -> None:
+    def __init__(self, name: str, declared: ValueType, slot: int) -> None:
         self.name = name
         self.type = declared
         self.slot = slot
+
+    def __repr__(self) -> str:
+        return f"<{self.name}: {self.type}>"
+
+
+class GraphInput(GraphValue):
+    """An input of the main graph.
+
+    Attributes
+    ----------
+    has_default : bool
+        Whether an initializer gives its value if it is left out.
+    """
+
+    __slots__ = ("_dtype", "_rank", "has_default")
+
+    def __init__(self, name: str, declared: ValueType, slot: int, has_default: bool) -> None:
+        super().__init__(name, declared, slot)
         self.has_default = has_default
-        # A tensor of plain numbers all of whose lengths are open is recognised by these two.
+        # For a tensor of numbers without fixed lengths, comparing dtype and rank is the whole check.
         self._dtype: Any = None
         self._rank = -1
         element_type = declared.element_type
@@ -46,73 +63,83 @@ class GraphValue:
             if element_type != "string" and can_hold(NUMPY, element_type):
                 self._dtype, self._rank = dtype_for_host(element_type), len(declared.shape)
 
-    def __repr__(self) -> str:
-        return f"<{self.name}: {self.type}>"
-
-    def checked(self, value: Any) -> Any:
-        """A value that was given for it, if it is of its type."""
+    def check(self, value: Any) -> Any:
+        """Return a value as an array, an ArraySequence or None if it has the declared type; raise otherwise."""
         if type(value) is np.ndarray and value.ndim == self._rank and value.dtype == self._dtype:
             return value
-        return checked(value, self.type, f"input {self.name!r}")
+        return check_value(value, self.type, f"input {self.name!r}")
 
-    def arrived(self, value: Any, run: Run) -> Any:
-        """A value where the program computes; what may be a position, a size or a condition is left on the host."""
-        if value is None or (type(value) is np.ndarray and not run.moves):
+    def move_to_target(self, value: Any, execution: Execution) -> Any:
+        """Return a checked value on the target; small NumPy arrays of integers or bools stay on the host.
+
+        Raises
+        ------
+        TypeError
+            If the value is of an array library other than the target's or NumPy.
+        ValueError
+            If it is on another device.
+        """
+        if value is None or (type(value) is np.ndarray and not execution.moves):
             return value
-        place, label = run.place, f"input {self.name!r}"
+        target, label = execution.target, f"input {self.name!r}"
         if type(value) is ArraySequence:
             if value.namespace is None or (not value and value.namespace is NUMPY):
-                return empty(value.element_type, place.namespace, place.device, operator=label)
-            if run.moves and value.namespace is NUMPY:
-                run.to_device += len(value)
-                return value.to(xp=place.namespace, device=place.device, copy=True)
+                return empty(value.element_type, target.namespace, target.device, operator=label)
+            if execution.moves and value.namespace is NUMPY:
+                execution.to_device += len(value)
+                return value.to(xp=target.namespace, device=target.device, copy=True)
             namespace, device = value.namespace, value.device
         else:
             namespace, device = namespace_of(value), device_of(value)
-        if namespace is NUMPY and run.moves:
-            return value if value.dtype.kind in "biu" and value.size <= FEW_VALUES else run.on_device(value)
-        if namespace is not place.namespace:
+        if namespace is NUMPY and execution.moves:
+            # It may be a position, a size or a condition.
+            if value.dtype.kind in "biu" and value.size <= FEW_VALUES:
+                return value
+            return execution.move_to_device(value)
+        if namespace is not target.namespace:
             raise TypeError(
-                f"{label} is of {library_of(namespace)}; the program is on {place}, "
+                f"{label} is of {library_of(namespace)}; the program is on {target}, "
                 "and nothing is moved between array libraries"
             )
-        if not place.holds(namespace, device):
-            raise ValueError(f"{label} is on {device}; the program is on {place}, and nothing is moved between devices")
+        if not target.matches(namespace, device):
+            raise ValueError(
+                f"{label} is on {device}; the program is on {target}, and nothing is moved between devices"
+            )
         return value
 
 
-Given = list[tuple[GraphValue, Any]]
+Feeds = list[tuple[GraphInput, Any]]
 
 
-def given_by_name(inputs: Mapping[str, Any], declared: Sequence[GraphValue]) -> Given:
-    """The inputs that a mapping gives, checked."""
-    given = []
-    for wanted in declared:
-        if wanted.name in inputs:
-            given.append((wanted, wanted.checked(inputs[wanted.name])))
-        elif not wanted.has_default:
-            raise ValueError(f"run: input {wanted.name!r} is missing; expected {wanted.type}")
-    if len(given) < len(inputs):
-        known = [value.name for value in declared]
+def feeds_by_name(inputs: Mapping[str, Any], declared: Sequence[GraphInput]) -> Feeds:
+    """Return the checked feeds of a mapping from names to values."""
+    feeds = []
+    for graph_input in declared:
+        if graph_input.name in inputs:
+            feeds.append((graph_input, graph_input.check(inputs[graph_input.name])))
+        elif not graph_input.has_default:
+            raise ValueError(f"run: input {graph_input.name!r} is missing; expected {graph_input.type}")
+    if len(feeds) < len(inputs):
+        known = [graph_input.name for graph_input in declared]
         unknown = next(name for name in inputs if name not in known)
         raise ValueError(f"run: the model has no input {unknown!r}; it has {', '.join(known) or 'none'}")
-    return given
+    return feeds
 
 
-def given_in_order(inputs: Sequence[Any], declared: Sequence[GraphValue]) -> Given:
-    """The inputs that a list gives, checked; those that have a default are all given, or none of them."""
+def feeds_in_order(inputs: Sequence[Any], declared: Sequence[GraphInput]) -> Feeds:
+    """Return the checked feeds of a list of values for all inputs, or for all inputs without a default."""
     if len(inputs) != len(declared):
-        required = [value for value in declared if not value.has_default]
+        required = [graph_input for graph_input in declared if not graph_input.has_default]
         if len(inputs) != len(required):
-            names = ", ".join(value.name for value in required) or "none"
+            names = ", ".join(graph_input.name for graph_input in required) or "none"
             raise ValueError(f"run: got {len(inputs)} inputs; the model takes {len(required)} ({names})")
         declared = required
-    return [(wanted, wanted.checked(value)) for wanted, value in zip(declared, inputs, strict=True)]
+    return [(graph_input, graph_input.check(value)) for graph_input, value in zip(declared, inputs, strict=True)]
 
 
-def library_in_use(given: Given) -> tuple[Any, Any]:
-    """The namespace and the device of the inputs: those of the first that is not on NumPy."""
-    for _, value in given:
+def namespace_and_device_of(feeds: Feeds) -> tuple[Any, Any]:
+    """Return the namespace and device of the first feed that is not NumPy's; NumPy's if there is none."""
+    for _, value in feeds:
         if type(value) is ArraySequence:
             if value.namespace is not None and value.namespace is not NUMPY:
                 return value.namespace, value.device
@@ -121,11 +148,11 @@ def library_in_use(given: Given) -> tuple[Any, Any]:
     return NUMPY, None
 
 
-def named(names: Iterable[str], declared: Sequence[GraphValue]) -> list[GraphValue]:
-    """The outputs of some names."""
+def select_outputs(names: Iterable[str], declared: Sequence[GraphValue]) -> list[GraphValue]:
+    """Return the outputs with the given names."""
     if isinstance(names, str) or not isinstance(names, Sequence):
         raise TypeError(f"run: outputs is {names!r}; expected a list of names")
-    known = {value.name: value for value in declared}
+    known = {output.name: output for output in declared}
     for name in names:
         if name not in known:
             raise ValueError(f"run: the model has no output {name!r}; it has {', '.join(known)}")

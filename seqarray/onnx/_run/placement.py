@@ -1,72 +1,107 @@
-"""Where a program's arrays are: an array library and a device, or the host."""
+"""Where values are during a run: on the device of the program, or on the host as NumPy arrays."""
 
 from __future__ import annotations
 
+from enum import Enum, auto
 from typing import Any
 
 import numpy as np
 
+from seqarray._arguments import host_values
 from seqarray._dtypes import dtype_for, element_type_of
-from seqarray._libraries import as_device, library_of, same_device
+from seqarray._libraries import as_device, library_of, namespace_of, same_device
 from seqarray._sequence import ArraySequence
 from seqarray.onnx._load.tensor_protos import NUMPY
-from seqarray.testing import to_numpy
 
-#: Constants of at most so many values stay on the host too: they may turn out to be positions, sizes or conditions.
+#: Arrays of at most this many values are kept on the host: they may be positions, sizes or conditions.
 FEW_VALUES = 1024
 
+_BOOL_AND_INTEGERS = frozenset("bool int8 int16 int32 int64 uint8 uint16 uint32 uint64".split())
+_ONE_ELEMENT = ((), (1,))
 
-class Place:
-    """An array namespace and a device of it.
 
-    A value that is a NumPy array while the namespace is another lies on the host: a length, a position, a condition, or
-    arithmetic on such.  It moves to the device only when it meets arrays there.
+class Placement(Enum):
+    """Where a kernel reads one of its inputs."""
+
+    DEVICE = auto()
+    HOST = auto()
+    #: On the host if all inputs with this placement are there, else on the device.
+    FOLLOW = auto()
+    ANY = auto()
+
+
+class Target:
+    """An array namespace and a device of it, on which a program runs.
+
+    On a namespace other than NumPy, NumPy arrays are values on the host: lengths, positions, conditions, and arithmetic
+    on them.  They are moved to the device only where a kernel combines them with arrays there.
     """
 
     def __init__(self, namespace: Any, device: Any) -> None:
         self.namespace = namespace
         self.device = as_device(namespace, device, operator="prepare")
-        self.is_numpy = library_of(namespace) == "numpy"
-        #: The constants of a program that stay on the host, by identity, and what they are on the device once asked.
-        self._constants: dict[int, Any] = {}
+        self.is_numpy = namespace is NUMPY
+        # Constants kept on the host: identity to the array on the device, None until it is first used there.
+        self._uploaded: dict[int, Any] = {}
 
     def __str__(self) -> str:
         library = library_of(self.namespace)
         return library if self.device is None else f"{library} on {self.device}"
 
-    def holds(self, namespace: Any, device: Any) -> bool:
-        """Whether this is the place of arrays of a namespace on a device."""
+    def matches(self, namespace: Any, device: Any) -> bool:
+        """Return whether arrays of a namespace on a device are on this target."""
         return namespace is self.namespace and same_device(device, self.device)
 
-    def constant(self, array: np.ndarray[Any, Any]) -> Any:
-        """A constant where it is best kept."""
+    def place_constant(self, array: np.ndarray[Any, Any]) -> Any:
+        """Return a constant on the device, or unchanged if it is small enough to be kept on the host."""
         if self.is_numpy:
             return array
         if array.size > FEW_VALUES:
-            return self.upload(array)
-        self._constants[id(array)] = None
+            return upload(array, self)
+        self._uploaded[id(array)] = None
         return array
 
-    def constant_on_device(self, array: np.ndarray[Any, Any]) -> Any:
-        """A constant on the device, where it goes only once; None for an array that is no constant."""
-        found = self._constants.get(id(array), self)
+    def to_device(self, array: np.ndarray[Any, Any]) -> tuple[Any, bool]:
+        """Return a NumPy array on the device, and whether it was moved now; constants are moved once."""
+        key = id(array)
+        if key not in self._uploaded:
+            return upload(array, self), True
+        found = self._uploaded[key]
         if found is None:
-            found = self._constants[id(array)] = self.upload(array)
-        return None if found is self else found
+            found = self._uploaded[key] = upload(array, self)
+        return found, False
 
-    def upload(self, array: np.ndarray[Any, Any]) -> Any:
-        """A NumPy array as an array of this place, in memory of its own."""
-        return ArraySequence([array]).to(xp=self.namespace, device=self.device, copy=True)[0]
+
+# The only two functions of seqarray.onnx that move a single array; `library.to_host` of the core is to replace them.
+
+
+def upload(array: np.ndarray[Any, Any], target: Target) -> Any:
+    """Copy a NumPy array to the device of a target."""
+    return ArraySequence([array]).to(xp=target.namespace, device=target.device, copy=True)[0]
 
 
 def download(array: Any) -> np.ndarray[Any, Any]:
-    """An array of any library as a NumPy array."""
-    values = to_numpy(array)
+    """Return an array of any library as a NumPy array; gradients are left behind."""
+    if isinstance(array, np.ndarray):
+        return array
     element_type = element_type_of(array.dtype)
-    # torch gives some types as their bits.
-    return values if element_type_of(values.dtype) == element_type else values.view(dtype_for_host(element_type))
+    if element_type in _BOOL_AND_INTEGERS and tuple(array.shape) in _ONE_ELEMENT:
+        # A Loop reads its condition in every iteration; setting up a move takes longer than reading one value.
+        flat = namespace_of(array).reshape(array, (-1,))
+        return np.asarray(host_values(flat, int), dtype=element_type).reshape(array.shape)
+    if getattr(array, "requires_grad", False):
+        array = array.detach()
+    values: np.ndarray[Any, Any] = ArraySequence([array]).to(xp=NUMPY)[0]
+    return values
+
+
+def download_value(value: Any) -> Any:
+    """Return a value of a run as a NumPy array, a list of them, or None."""
+    if value is None:
+        return None
+    return [download(element) for element in value] if isinstance(value, ArraySequence) else download(value)
 
 
 def dtype_for_host(element_type: str) -> Any:
-    """NumPy's dtype of an element type."""
+    """Return NumPy's dtype of an element type."""
     return dtype_for(NUMPY, element_type, operator="seqarray.onnx")

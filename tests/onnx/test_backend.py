@@ -13,7 +13,7 @@ from onnx.backend.test import BackendTest
 from onnx.backend.test.loader import load_model_tests
 
 import seqarray.onnx
-from tests.onnx_helpers import assert_output, on_all, placed, read_value, writable
+from tests.onnx.helpers import assert_output, on_all, placed, read_value, writable
 
 KINDS = ["node", "simple", "pytorch-converted", "pytorch-operator"]
 

@@ -8,9 +8,9 @@ import onnx
 import pytest
 
 import seqarray.onnx
-from tests.onnx_helpers import assert_output, on_all, placed
+from tests.onnx.helpers import assert_output, on_all, placed
 
-FOLDER = Path(__file__).parent / "onnx_models"
+FOLDER = Path(__file__).parent / "models"
 NAMES = sorted(path.stem for path in FOLDER.glob("*.onnx"))
 
 #: How far sums and functions of float32 may differ between libraries.

@@ -12,7 +12,7 @@ import pytest
 
 import seqarray as sa
 import seqarray.onnx
-from tests.onnx_helpers import assert_gives, floats, integer, on_all, placed, refuses, text_model
+from tests.onnx.helpers import assert_gives, floats, integer, on_all, placed, refuses, text_model
 
 # Inputs
 
@@ -187,6 +187,17 @@ def test_error_names_operator_and_node():
     refuses(IndexError, lambda: program.run([[floats(1)], integer(3)]), "SequenceAt-11", "last_one", "3")
 
 
+def test_label_of_the_node_precedes_the_whole_message_of_the_operator():
+    model = text_model("agraph (seq(float[]) s, int64 p) => (float[N] y) { [last_one] y = SequenceAt(s, p) }")
+    program = seqarray.onnx.prepare(model)
+    elements, position = [floats(1)], integer(3)
+    with pytest.raises(IndexError) as of_the_function:
+        sa.sequence_at(elements, position)
+    with pytest.raises(IndexError) as of_the_program:
+        program.run([elements, position])
+    assert str(of_the_program.value) == f"node 0 (SequenceAt-11 'last_one'): {of_the_function.value}"
+
+
 def test_error_in_a_program_leaves_it_usable():
     program = seqarray.onnx.prepare(text_model("agraph (seq(float[]) s) => (seq(float[]) t) { t = SequenceErase(s) }"))
     refuses(IndexError, lambda: program.run([[]]))
@@ -336,6 +347,19 @@ def test_printed_program_shows_every_step():
     text = str(seqarray.onnx.prepare(text_model(TWO_INPUTS)))
     for word in ("Neg", "SequenceErase", "OptionalHasElement", "x", "s", "o", "y", "t", "has"):
         assert re.search(rf"\b{word}\b", text), f"{word} not in {text}"
+
+
+@pytest.mark.filterwarnings("ignore:some steps fall back")
+@pytest.mark.parametrize("backend", ["torch"], indirect=True)
+@pytest.mark.parametrize("element_type", ["float32", "bfloat16"])
+def test_the_fallback_takes_every_torch_tensor(backend, element_type):
+    torch = backend.xp
+    model = text_model(HARD.replace("float[", f"{'float' if element_type == 'float32' else element_type}["), opset=18)
+    program = seqarray.onnx.prepare(model, xp=torch)
+    x = torch.asarray([[0.0, 1.0], [3.0, 2.0]], dtype=getattr(torch, element_type))
+    (output,) = program.run([x.requires_grad_()])
+    assert (output.dtype, output.tolist()) == (x.dtype, HARD_RESULT.tolist())
+    assert program.transfers == (1, 1)
 
 
 # Running again, and in threads

@@ -10,7 +10,7 @@ from onnx import helper
 import seqarray as sa
 import seqarray.onnx
 from seqarray._dtypes import ONNX_TYPES
-from tests.onnx_helpers import on_all, text_model
+from tests.onnx.helpers import on_all, text_model
 from tests.test_conformance import ERRORS, assert_value_equal, built, read, require, values_of
 
 IR_VERSION = 10

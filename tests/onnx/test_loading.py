@@ -7,7 +7,7 @@ from onnx import TensorProto, helper
 
 import seqarray as sa
 import seqarray.onnx
-from tests.onnx_helpers import assert_gives, floats, integer, on_all, refuses, text_model
+from tests.onnx.helpers import assert_gives, floats, integer, on_all, refuses, text_model
 from tests.processes import output_of
 
 PARTS = "agraph (float[N] x) => (seq(float[]) s, int64 n) { s = SplitToSequence(x) n = SequenceLength(s) }"
@@ -48,6 +48,11 @@ def test_bytes_that_hold_no_model_are_refused(content, tmp_path):
     (tmp_path / "broken.onnx").write_bytes(content)
     with pytest.raises(ValueError, match=r"broken\.onnx"):
         seqarray.onnx.prepare(tmp_path / "broken.onnx")
+
+
+def test_public_names_are_what_dir_lists():
+    names = {name for name in dir(seqarray.onnx) if not name.startswith("__")}
+    assert names == set(seqarray.onnx.__all__) == {"Program", "backend", "prepare"}
 
 
 def test_importing_seqarray_does_not_import_onnx():

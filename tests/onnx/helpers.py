@@ -47,6 +47,12 @@ def refuses(error: type[Exception], action: Callable[[], Any], *mentions: str) -
     assert not missing, f"{missing} not in {str(caught.value)!r}"
 
 
+def fails(model: onnx.ModelProto, inputs: list[Any], backend: Any, error: type[Exception], *mentions: str) -> None:
+    """Assert that a model is refused, when prepared or when run, by an error of exactly this class."""
+    values = [placed(value, backend) for value in inputs]
+    refuses(error, lambda: seqarray.onnx.prepare(model, xp=backend.xp, device=backend.device).run(values), *mentions)
+
+
 def text_model(text: str, *, opset: int = 18, imports: str = "", ir_version: int = 10) -> onnx.ModelProto:
     """A model of a graph, and maybe functions, in ONNX's text form; `imports` are further opset imports."""
     return onnx.parser.parse_model(f'<ir_version: {ir_version}, opset_import: ["": {opset}{imports}]> {text}')

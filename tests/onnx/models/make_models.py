@@ -1,6 +1,6 @@
 """Exports torch functions that work on lists to the ONNX models in this folder, with what torch computes for them.
 
-    python tests/onnx_models/make_models.py
+    python tests/onnx/models/make_models.py
 
 writes NAME.onnx and NAME.npz for each function below, and needs torch (2.13 was used), onnx and numpy.  An .npz holds
 data sets: "SET.input.NAME" and "SET.output.INDEX" are arrays, "SET.input.NAME.INDEX" and "SET.output.INDEX.INDEX" the

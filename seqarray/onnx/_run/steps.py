@@ -1,0 +1,77 @@
+"""Compiled nodes and graphs, which the compiler makes and the executor runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from seqarray.onnx._run.placement import Placement
+
+
+@dataclass(slots=True, eq=False)
+class Step:
+    """A compiled node: its names resolved to slots, its operator to a function.
+
+    Attributes
+    ----------
+    label : str
+        The node as error messages name it.
+    function : callable
+        Called as ``function(execution, *arguments)``, or as ``function(execution, step)`` if there are subgraphs;
+        returns the outputs in order.
+    placements : tuple of Placement
+        Where the function reads each of the inputs.
+    inputs, outputs : tuple of int
+        Slots.  Slot 0 holds None, for inputs that are left out.
+    dead : tuple of int
+        Slots that no later step reads, which are emptied after this one.
+    captured : frozenset of int
+        Slots of outer graphs that the subgraphs read.
+    computes : bool
+        Whether the step computes numbers, so that NumPy could warn of overflows and divisions by zero.
+    fallback : bool
+        Whether the function is onnx's reference implementation on NumPy.
+    subgraphs : tuple of Subgraph
+        The graphs among the attributes of the node.
+    text : str
+        The step as `print(program)` shows it.
+    """
+
+    label: str
+    function: Callable[..., Sequence[Any]]
+    placements: tuple[Placement, ...]
+    inputs: tuple[int, ...]
+    outputs: tuple[int, ...]
+    dead: tuple[int, ...] = ()
+    captured: frozenset[int] = frozenset()
+    computes: bool = False
+    fallback: bool = False
+    subgraphs: tuple[Subgraph, ...] = ()
+    text: str = ""
+
+
+@dataclass(slots=True, eq=False)
+class Subgraph:
+    """A compiled graph: the main graph of a model, or one in an attribute of a node.
+
+    Attributes
+    ----------
+    name : str
+        The name of the graph.
+    inputs, outputs : tuple of int
+        Slots.
+    steps : list of Step
+        The compiled nodes in order.
+    captured : frozenset of int
+        Slots of outer graphs that the steps or the outputs read.
+    local_slots : tuple of int
+        Slots of inputs and outputs that belong to no outer graph; emptied after each execution.
+    """
+
+    name: str
+    inputs: tuple[int, ...]
+    outputs: tuple[int, ...]
+    steps: list[Step]
+    captured: frozenset[int]
+    local_slots: tuple[int, ...]

@@ -1,0 +1,1 @@
+"""Damaged models: `python -m tests.onnx.fuzz`."""
