@@ -19,7 +19,7 @@ VALUES.flags.writeable = False
 
 def on(*names: str) -> pytest.MarkDecorator:
     """Run the test on these backends only."""
-    return pytest.mark.parametrize("backend", names, indirect=True)
+    return pytest.mark.backends(*names)
 
 
 with_views = on("numpy", "array-api-strict", "torch", "cupy")

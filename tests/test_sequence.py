@@ -18,9 +18,7 @@ from seqarray.testing import assert_arrays_equal, assert_sequences_equal
 #: The backends whose arrays can be read without computing them.
 EAGER = ["numpy", "array-api-strict", "torch", "jax", "jax-x64", "cupy"]
 #: One backend of every library, for what does not depend on the types that it can hold.
-each_library = pytest.mark.parametrize(
-    "backend", ["numpy", "array-api-strict", "torch", "jax", "dask", "cupy"], indirect=True
-)
+each_library = pytest.mark.backends("numpy", "array-api-strict", "torch", "jax", "dask", "cupy")
 #: Those whose arrays can be written into.
 MUTABLE = ["numpy", "array-api-strict", "torch", "cupy"]
 
@@ -645,13 +643,13 @@ def test_pickled_and_copied(backend, form, duplicate):
 
 @pytest.mark.parametrize("protocol", range(pickle.HIGHEST_PROTOCOL + 1))
 @pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("backend", ["numpy"], indirect=True)
+@pytest.mark.backends("numpy")
 def test_every_pickle_protocol(backend, form, protocol):
     sequence, expected = form(backend)
     assert_holds(pickle.loads(pickle.dumps(sequence, protocol)), expected, backend)
 
 
-@pytest.mark.parametrize("backend", MUTABLE, indirect=True)
+@pytest.mark.backends(*MUTABLE)
 @pytest.mark.parametrize("form", FORMS[:-1])
 def test_a_deep_copy_shares_no_memory(backend, form):
     sequence, expected = form(backend)
@@ -663,7 +661,7 @@ def test_a_deep_copy_shares_no_memory(backend, form):
     assert_holds(sequence, expected, backend)
 
 
-@pytest.mark.parametrize("backend", MUTABLE, indirect=True)
+@pytest.mark.backends(*MUTABLE)
 def test_a_shallow_copy_shares_its_elements(backend):
     sequence, _ = held(backend)
     duplicate = copy.copy(sequence)
@@ -690,7 +688,7 @@ SMALL_PARTS: dict[str, Callable[[Any], Any]] = {
 
 
 @pytest.mark.parametrize("part", SMALL_PARTS)
-@pytest.mark.parametrize("backend", [name for name in EAGER if name != "jax-x64"], indirect=True)
+@pytest.mark.backends(*[name for name in EAGER if name != "jax-x64"])
 def test_a_small_part_of_a_large_base_is_a_small_pickle(backend, part):
     x = backend.array(np.arange(100_000, dtype=np.float32))
     sequence = SMALL_PARTS[part](x)
@@ -700,7 +698,7 @@ def test_a_small_part_of_a_large_base_is_a_small_pickle(backend, part):
     assert_sequences_equal(pickle.loads(data), list(sequence))
 
 
-@pytest.mark.parametrize("backend", EAGER[:4], indirect=True)
+@pytest.mark.backends(*EAGER[:4])
 def test_many_views_are_not_pickled_with_their_base_each(backend):
     x = backend.array(np.arange(20_000, dtype=np.float32))
     sequence = sa.split_to_sequence(x, 100, copy=None)
@@ -757,7 +755,7 @@ def test_mixed_text_is_pickled():
     assert_sequences_equal(pickled(strings[1:]), strings[1:])
 
 
-@pytest.mark.parametrize("backend", ["numpy", "array-api-strict"], indirect=True)
+@pytest.mark.backends("numpy", "array-api-strict")
 def test_a_pickle_is_read_in_a_process_that_has_imported_nothing(backend):
     sequence, _ = mended(backend)
     both = pickle.dumps((sequence, sa.sequence_empty("float32", xp=backend.xp)))

@@ -16,17 +16,11 @@ AxisError = np.exceptions.AxisError
 INTEGER_TYPES = "int8 int16 int32 int64 uint8 uint16 uint32 uint64".split()
 
 #: One backend of every library, for what does not depend on the types that it can hold.
-each_library = pytest.mark.parametrize(
-    "backend", ["numpy", "array-api-strict", "torch", "jax", "dask", "cupy"], indirect=True
-)
+each_library = pytest.mark.backends("numpy", "array-api-strict", "torch", "jax", "dask", "cupy")
 #: jax compiles for every type anew; its own tests take some types.
-each_library_but_jax = pytest.mark.parametrize(
-    "backend", ["numpy", "array-api-strict", "torch", "dask", "cupy"], indirect=True
-)
+each_library_but_jax = pytest.mark.backends("numpy", "array-api-strict", "torch", "dask", "cupy")
 #: Those whose arrays can be read without computing them.
-each_eager = pytest.mark.parametrize(
-    "backend", ["numpy", "array-api-strict", "torch", "jax", "jax-x64", "cupy"], indirect=True
-)
+each_eager = pytest.mark.backends("numpy", "array-api-strict", "torch", "jax", "jax-x64", "cupy")
 
 #: Both operators with sizes, giving an ArraySequence or a tuple.
 WITH_SIZES: dict[str, Callable[..., Any]] = {
@@ -93,7 +87,7 @@ def test_sizes_may_be_numpy_integers_whatever_the_array_is(backend, name, sizes)
 
 
 @pytest.mark.parametrize("name", WITH_SIZES)
-@pytest.mark.parametrize("backend", ["dask"], indirect=True)
+@pytest.mark.backends("dask")
 def test_lazy_sizes_are_refused(backend, name):
     with pytest.raises(TypeError, match=rf"^{name}: split .*host integer"):
         WITH_SIZES[name](backend.array(values(3)), backend.array(np.asarray([1, 2])))
@@ -575,7 +569,7 @@ def test_copies_of_any_memory_layout_are_row_major(axis):
         assert all(chunk.flags.c_contiguous for chunk in sa.split(x, num_outputs=2, axis=axis))
 
 
-@pytest.mark.parametrize("backend", ["array-api-strict", "torch"], indirect=True)
+@pytest.mark.backends("array-api-strict", "torch")
 @pytest.mark.parametrize("copy", [True, None])
 def test_permuted_arrays_are_split(backend, copy):
     x = values(2, 3, 4)
