@@ -28,7 +28,7 @@ SCRIPT = Path(__file__).parents[1] / "docs" / "examples" / "beyond_one_machine.p
 @pytest.fixture(scope="module")
 def example() -> Any:
     """The worked example as a module."""
-    spec = importlib.util.spec_from_file_location(SCRIPT.stem, SCRIPT)
+    spec = importlib.util.spec_from_file_location(f"docs.examples.{SCRIPT.stem}", SCRIPT)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module

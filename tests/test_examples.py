@@ -18,7 +18,7 @@ SCRIPT = Path(__file__).parents[1] / "docs" / "examples" / "onnx_sequence_models
 
 @pytest.fixture(scope="module")
 def example():
-    spec = importlib.util.spec_from_file_location("onnx_sequence_models", SCRIPT)
+    spec = importlib.util.spec_from_file_location("docs.examples.onnx_sequence_models", SCRIPT)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module

@@ -87,10 +87,11 @@ def test_no_test_is_lost():
 
 
 def passes(name, device):
-    """Run one of the runner's tests; whether the runner skipped it."""
+    """Run one of the runner's tests; whether it passed, rather than being skipped by the runner."""
     result = unittest.TestResult()
     RUNNER(f"{name}_{device}").run(result)
-    assert result.testsRun == 1
+    # Python 3.12.1 does not count a test that is skipped.
+    assert result.testsRun == 1 or len(result.skipped) == 1
     problems = [trace for _, trace in result.failures + result.errors]
     assert not problems, problems[0]
     return not result.skipped

@@ -23,7 +23,7 @@ DOCS = Path(__file__).parents[1] / "docs"
 
 def load(name: str) -> Any:
     """A worked example as a module."""
-    spec = importlib.util.spec_from_file_location(name, DOCS / "examples" / f"{name}.py")
+    spec = importlib.util.spec_from_file_location(f"docs.examples.{name}", DOCS / "examples" / f"{name}.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
@@ -218,7 +218,7 @@ def test_the_page_shows_what_its_blocks_print():
     page = (DOCS / "beyond_one_machine.md").read_text(encoding="utf-8")
     blocks = re.findall(r"```python\n(.*?)```", page, flags=re.DOTALL)
     assert len(blocks) == 3
-    variables: dict[str, Any] = {}  # a reader pastes one block after the other
+    variables: dict[str, Any] = {"__name__": "__main__"}  # a reader pastes one block after the other
     for block in blocks:
         printed = io.StringIO()
         with contextlib.redirect_stdout(printed):

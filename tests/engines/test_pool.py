@@ -639,7 +639,7 @@ def test_a_negative_limit_is_refused(pool, size):
     assert pool.total_bytes() == 2 * MIB
 
 
-@pytest.mark.parametrize("size", [1.5, 1e9, "1", None, True, np.asarray(1.0), np.timedelta64(1)], ids=repr)
+@pytest.mark.parametrize("size", [1.5, 1e9, "1", None, True, np.asarray(1.0), np.timedelta64(1, "s")], ids=repr)
 def test_a_limit_is_an_integer(pool, size):
     with pytest.raises(TypeError, match=r"^host_pool.set_limit: size is .*; expected an integer$"):
         pool.set_limit(size)

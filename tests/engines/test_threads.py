@@ -187,7 +187,7 @@ def test_the_number_can_be_set(threads_before):
         ("2", TypeError),
         (None, TypeError),
         (True, TypeError),
-        (np.timedelta64(1), TypeError),
+        (np.timedelta64(1, "s"), TypeError),
     ],
     ids=repr,
 )
