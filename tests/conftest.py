@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import gc
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from functools import wraps
 from typing import TYPE_CHECKING, Any
@@ -96,6 +97,21 @@ def _wrapped(value: Any) -> Any:
     if isinstance(value, (list, tuple)):
         return type(value)(map(_wrapped, value))
     return RecordedArray(value) if isinstance(value, type(array_api_strict.empty(()))) else value
+
+
+@pytest.fixture(scope="module", autouse=True)
+def collects_what_is_new(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Lets the collector leave out what was there before, in the modules that import `gc`.
+
+    A full collection looks at every object of every array library that has been imported, and the tests ask for many.
+    """
+    if getattr(request.module, "gc", None) is not gc:
+        yield
+        return
+    gc.collect()
+    gc.freeze()
+    yield
+    gc.unfreeze()
 
 
 @pytest.fixture
