@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import seqarray as sa
-from seqarray._libraries import same_device
+from tests.helpers import same_device
 
 DATA = Path(__file__).parent / "conformance"
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 
@@ -64,3 +65,14 @@ def small_pool(results_pool: HostPool, monkeypatch: pytest.MonkeyPatch) -> HostP
     monkeypatch.setattr(settings, "pool_from", 1024)
     monkeypatch.setattr(settings, "threads_from", 1024)
     return results_pool
+
+
+@pytest.fixture(scope="session")
+def kept_folder(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+    """Makes a folder that is kept from one run to the next, or for this run where pytest keeps nothing."""
+    cache = getattr(request.config, "cache", None)
+
+    def kept_folder(name: str) -> Path:
+        return tmp_path_factory.mktemp(name) if cache is None else cache.mkdir(name)
+
+    return kept_folder

@@ -9,17 +9,8 @@ import array_api_compat
 import numpy as np
 import pytest
 
-from seqarray._libraries import (
-    as_device,
-    device_of,
-    entering,
-    is_lazy,
-    library_of,
-    namespace_name,
-    namespace_of,
-    resolve_namespace,
-    same_device,
-)
+import seqarray as sa
+from tests.helpers import library_of
 
 LIBRARIES = {
     "numpy": "numpy",
@@ -39,31 +30,32 @@ def array(backend: Any) -> Any:
 
 def test_the_namespace_of_an_array(backend, array):
     for _ in range(2):
-        assert namespace_of(array) is backend.xp
-        assert namespace_of(array) is array_api_compat.array_namespace(array)
-    assert library_of(namespace_of(array)) == LIBRARIES[backend.name]
+        namespace = sa.ArraySequence([array]).namespace
+        assert namespace is backend.xp
+        assert namespace is array_api_compat.array_namespace(array)
+    assert library_of(namespace) == LIBRARIES[backend.name]
 
 
 def test_a_namespace_is_found_by_its_names_and_modules(backend):
     name = LIBRARIES[backend.name]
-    for xp in (name, importlib.import_module(name), backend.xp, namespace_name(backend.xp)):
-        assert resolve_namespace(xp, operator="here") is backend.xp
-    assert resolve_namespace(None, operator="here") is None
+    for xp in (name, importlib.import_module(name), backend.xp, backend.xp.__name__):
+        assert sa.sequence_empty(xp=xp).namespace is backend.xp
+    assert sa.sequence_empty(xp=None).namespace is None
 
 
 def test_what_is_not_a_namespace():
     import math
 
     for xp in (3, True, object(), np.ones(1), math, "math", "no_such_library", "", "numpy.nothing"):
-        with pytest.raises((TypeError, ImportError), match=r"^here: xp is "):
-            resolve_namespace(xp, operator="here")
+        with pytest.raises((TypeError, ImportError), match=r"^sequence_empty: xp is "):
+            sa.sequence_empty(xp=xp)
 
 
 @pytest.mark.parametrize("value", [1, 1.0, "text", None, [1], (), {}, object(), np, np.dtype("f4")], ids=repr)
 def test_what_is_not_an_array(value):
     for _ in range(2):
         with pytest.raises(TypeError, match="is not an array"):
-            namespace_of(value)
+            sa.ArraySequence([value])
 
 
 @pytest.mark.filterwarnings("ignore:the matrix subclass")
@@ -71,16 +63,16 @@ def test_arrays_without_plain_memory_are_not_supported():
     for value in (np.ma.masked_array([1]), np.matrix([[1]])):
         for _ in range(2):
             with pytest.raises(TypeError, match="plain dense array"):
-                namespace_of(value)
-    assert namespace_of(np.ones(1)).__name__ == "array_api_compat.numpy"
+                sa.ArraySequence([value])
+    assert sa.ArraySequence([np.ones(1)]).namespace.__name__ == "array_api_compat.numpy"
 
 
 def test_the_device_of_an_array(backend, array):
-    device = device_of(array)
+    device = sa.ArraySequence([array]).device
     assert device == array_api_compat.device(array)
-    assert same_device(device, device_of(backend.array(np.ones(3, np.int8))))
-    assert as_device(backend.xp, device, operator="here") == device
-    assert as_device(backend.xp, None, operator="here") is None
+    assert sa.ArraySequence([array, backend.array(np.ones(3, np.float32))]).device == device
+    assert sa.sequence_empty(xp=backend.xp, device=device).device == device
+    assert sa.sequence_empty(device=None).device is None
 
 
 def test_devices_go_by_their_names():
@@ -94,24 +86,37 @@ def test_devices_go_by_their_names():
         ("numpy", "cpu", lambda xp: "cpu"),
     ):
         pytest.importorskip(library, reason=f"{library} is not installed")
-        xp = resolve_namespace(library, operator="here")
-        assert as_device(xp, name, operator="here") == make(xp)
-        assert as_device(xp, make(xp), operator="here") == make(xp)
+        xp = sa.sequence_empty(xp=library).namespace
+        assert sa.sequence_empty(xp=xp, device=name).device == make(xp)
+        assert sa.sequence_empty(xp=xp, device=make(xp)).device == make(xp)
 
 
 def test_a_device_that_the_library_has_not(backend):
-    with pytest.raises(ValueError, match=r"^here: .*nowhere"):
-        as_device(backend.xp, "nowhere", operator="here")
+    with pytest.raises(ValueError, match=r"^sequence_empty: .*nowhere"):
+        sa.sequence_empty(xp=backend.xp, device="nowhere")
 
 
-def test_an_unknown_device_agrees_with_every_other():
-    assert same_device(None, "cpu")
-    assert same_device("cpu", None)
-    assert same_device(None, None)
-    assert not same_device("cpu", "cuda")
+def arrays_on(recorder, *devices):
+    """Make arrays of one library whose devices these are."""
+
+    class Placed(type(recorder.array(2))):
+        def __init__(self, device):
+            super().__init__(recorder.array(2).inner)
+            self._device = device
+
+        device = property(lambda self: self._device)
+
+    return [Placed(device) for device in devices]
 
 
-def test_devices_need_not_be_hashable():
+def test_an_unknown_device_agrees_with_every_other(recorder):
+    for devices in ((None, "cpu"), ("cpu", None), (None, None)):
+        assert len(sa.ArraySequence(arrays_on(recorder, *devices))) == 2
+    with pytest.raises(ValueError, match="element 1 is on device cuda"):
+        sa.ArraySequence(arrays_on(recorder, "cpu", "cuda"))
+
+
+def test_devices_need_not_be_hashable(recorder):
     class Device:
         __hash__ = None
 
@@ -121,27 +126,36 @@ def test_devices_need_not_be_hashable():
         def __eq__(self, other: object) -> bool:
             return isinstance(other, Device) and self.number == other.number
 
-    assert same_device(Device(1), Device(1))
-    assert not same_device(Device(0), Device(1))
+    assert sa.ArraySequence(arrays_on(recorder, Device(1), Device(1))).device == Device(1)
+    with pytest.raises(ValueError, match="element 1 is on device"):
+        sa.ArraySequence(arrays_on(recorder, Device(0), Device(1)))
 
 
-def test_entering_a_device_is_allowed_everywhere(backend, array):
-    with entering(backend.xp, device_of(array)):
-        assert device_of(backend.xp.asarray(1.0, dtype=array.dtype, device=backend.device)) == device_of(array)
+def test_the_body_of_a_map_makes_its_arrays_on_the_device_of_the_elements(backend, array):
+    def body(element):
+        return backend.xp.asarray(1.0, dtype=element.dtype, device=backend.device)
+
+    sequence = sa.ArraySequence([array])
+    assert sa.sequence_map(sequence, body=body).device == sequence.device
 
 
 def test_which_arrays_are_lazy(backend, array):
-    assert is_lazy(array) == (backend.name == "dask")
+    position = backend.array(np.asarray(0, np.int32))
+    if backend.name == "dask":
+        with pytest.raises(TypeError, match="host integer"):
+            sa.sequence_at([array], position)
+    else:
+        assert sa.sequence_at([array], position).shape == array.shape
 
 
 def test_traced_and_meta_arrays_are_lazy():
     jax = pytest.importorskip("jax", reason="jax is not installed")
     torch = pytest.importorskip("torch", reason="torch is not installed")
-    seen = []
-    jax.jit(lambda x: seen.append(is_lazy(x)))(jax.numpy.ones(1))
-    assert seen == [True]
-    assert is_lazy(torch.ones(1, device="meta"))
-    assert not is_lazy(torch.ones(1))
+    with pytest.raises(TypeError, match="host integer"):
+        jax.jit(lambda position: sa.sequence_at([np.ones(1)], position))(np.int32(0))
+    with pytest.raises(TypeError, match="host integer"):
+        sa.sequence_at([np.ones(1)], torch.zeros((), dtype=torch.int64, device="meta"))
+    assert sa.sequence_at([np.ones(1)], torch.zeros((), dtype=torch.int64)).tolist() == [1]
 
 
 def test_arrays_of_a_library_seen_for_the_first_time_are_recognised():
