@@ -176,7 +176,7 @@ say "compute-sanitizer: ${sanitizer:-not found}"
 pytest=("$python" -m pytest -p no:cacheprovider -m gpu tests/test_gpu.py)
 bench=("$python" -m benchmarks)
 if ((status == 3)); then
-    must collection 60 "${pytest[@]}" --collect-only -q
+    must collection 60 "${pytest[@]}" --backend cupy --collect-only -q
     must benchmarks 60 "${bench[@]}" run --help
     say "no usable GPU: nothing was run on a device"
     ((failed == 0)) || finish 1
@@ -188,7 +188,7 @@ fi
 
 # ---- tests
 
-must tests 110 "${pytest[@]}" --backend cupy --junit-xml="$out/tests.xml" --durations=15 -v
+must tests 110 "${pytest[@]}" --backend cupy -rs --junit-xml="$out/tests.xml" --durations=15 -v
 if [[ -s $out/tests.log ]]; then
     { grep "^SKIPPED" "$out/tests.log" || true; } | tee -a "$SUMMARY"
     tail -n 1 "$out/tests.log" | tee -a "$SUMMARY"

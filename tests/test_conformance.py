@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import seqarray as sa
-from seqarray._libraries import same_device
+from tests.helpers import same_device
 
 DATA = Path(__file__).parent / "conformance"
 
@@ -236,7 +236,7 @@ def test_error_case(case, backend):
     assert_raises(case, backend, inputs_of(case, backend))
 
 
-@pytest.mark.parametrize("backend", ["numpy", "torch"], indirect=True)
+@pytest.mark.backends("numpy", "torch")
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_case_without_copying(case, backend):
     require(backend, case.element_types())
@@ -246,7 +246,7 @@ def test_case_without_copying(case, backend):
 EAGER = ["numpy", "array-api-strict", "torch", "jax", "jax-x64", "cupy"]
 
 
-@pytest.mark.parametrize("backend", EAGER, indirect=True)
+@pytest.mark.backends(*EAGER)
 @pytest.mark.parametrize("case", HOST_INPUT_CASES, ids=str)
 def test_position_or_sizes_as_an_array_of_the_backend(case, backend):
     require(backend, case.element_types(with_host_input=True))
@@ -254,7 +254,7 @@ def test_position_or_sizes_as_an_array_of_the_backend(case, backend):
     check(case, backend, inputs_of(case, backend, host=False))
 
 
-@pytest.mark.parametrize("backend", ["dask"], indirect=True)
+@pytest.mark.backends("dask")
 @pytest.mark.parametrize("case", [case for case in HOST_INPUT_CASES if not case.raises], ids=str)
 def test_lazy_position_or_sizes_are_refused(case, backend):
     with pytest.raises(TypeError, match="pass a host integer"):
@@ -313,7 +313,7 @@ def test_case_in_another_memory_layout(case, layout, backend):
     assert_runs(case, backend, inputs, copy=None)
 
 
-@pytest.mark.parametrize("backend", ["numpy"], indirect=True)
+@pytest.mark.backends("numpy")
 def test_the_layouts_are_what_they_say(backend):
     values = np.zeros((2, 3, 4))
     assert [layout(values, backend).strides for layout in LAYOUTS] == [
@@ -331,7 +331,7 @@ def text_cases():
     return [case for case in CASES if "string" in case.element_types()]
 
 
-@pytest.mark.parametrize("backend", ["numpy"], indirect=True)
+@pytest.mark.backends("numpy")
 @pytest.mark.parametrize(("text", "kind"), [(str, "U"), (object, "O"), (np.dtypes.StringDType(), "T")])
 @pytest.mark.parametrize("case", text_cases(), ids=str)
 def test_text_stays_what_it_is(case, text, kind, backend):

@@ -11,7 +11,7 @@ import onnx
 import pytest
 
 import seqarray as sa
-from seqarray._libraries import library_of
+from tests.helpers import library_of
 
 SCRIPT = Path(__file__).parents[1] / "docs" / "examples" / "onnx_sequence_models.py"
 

@@ -36,7 +36,7 @@ VARIANTS = all_variants()
 
 def on_gpu(function: Callable[..., None]) -> Callable[..., None]:
     """Mark a test for a GPU; on CuPy on the host it runs too."""
-    for mark in (pytest.mark.gpu, pytest.mark.parametrize("backend", ["cupy"], indirect=True)):
+    for mark in (pytest.mark.gpu, pytest.mark.backends("cupy")):
         function = mark(function)
     return function
 

@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, rule, run_state_machine_as_test
 
 import seqarray as sa
-from seqarray import _blocks as blocks
 from seqarray.testing import assert_arrays_equal, assert_sequences_equal, to_numpy
+from tests.helpers import BLOCK_LENGTH, blocks_of, watch_tidying
 
 BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
 NUMBERS = [
@@ -343,10 +343,10 @@ def element_of(array: Any, *, identity: bool = False) -> Element:
 
 
 def assert_blocks_are_sound(sequence: sa.ArraySequence[Any]) -> None:
-    lengths = list(map(len, sequence._blocks))
+    lengths = list(map(len, blocks_of(sequence)))
     assert 0 not in lengths
     assert sum(lengths) == len(sequence)
-    assert all(len(block) <= blocks.BLOCK_LENGTH for block in sequence._blocks if isinstance(block, tuple))
+    assert all(len(block) <= BLOCK_LENGTH for block in blocks_of(sequence) if isinstance(block, tuple))
 
 
 class SequenceAgainstList(RuleBasedStateMachine):
@@ -539,22 +539,14 @@ def test_a_copy_of_a_run_with_gaps_is_kept_in_blocks_of_arrays(backend, run, dup
 
 def test_sequences_behave_as_lists(backend, monkeypatch):
     """Old versions included.  On NumPy they are long enough that blocks are split and merged."""
-    seen = {"split": 0, "merged": 0}
-    tidied = blocks._tidied
-
-    def watched(before: blocks.Blocks, length: int) -> blocks.Blocks:
-        after = tidied(before, length)
-        seen["merged"] += len(after) < len(before)
-        seen["split"] += any(len(block) == blocks.BLOCK_LENGTH // 2 for block in before if isinstance(block, tuple))
-        return after
-
-    monkeypatch.setattr(blocks, "_tidied", watched)
+    changes = watch_tidying(monkeypatch)
     on_numpy = backend.name == "numpy"
     machine = partial(SequenceAgainstList, backend, many=300 if on_numpy else 5)
     examples = settings(max_examples=100 if on_numpy else 15, stateful_step_count=30 if on_numpy else 10)
     run_state_machine_as_test(machine, settings=examples)
     if on_numpy:
-        assert min(seen.values()) > 0
+        assert any(len(after) < len(before) for before, after in changes)
+        assert any(len(block) == BLOCK_LENGTH // 2 for before, _ in changes for block in before if type(block) is tuple)
 
 
 @given(lengths=st.lists(st.integers(0, 3), min_size=1, max_size=6), copy=st.sampled_from([True, None]))

@@ -15,8 +15,8 @@ import numpy as np
 import pytest
 
 import seqarray as sa
-from seqarray._libraries import library_of
 from seqarray.testing import assert_arrays_equal, to_numpy
+from tests.helpers import library_of
 
 DOCS = Path(__file__).parents[1] / "docs"
 

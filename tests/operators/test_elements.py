@@ -17,9 +17,7 @@ INTEGER_TYPES = "int8 int16 int32 int64 uint8 uint16 uint32 uint64".split()
 EAGER = ["numpy", "array-api-strict", "torch", "jax", "jax-x64", "cupy"]
 
 #: One backend of every library, for what does not depend on the types that it can hold.
-each_library = pytest.mark.parametrize(
-    "backend", ["numpy", "array-api-strict", "torch", "jax", "dask", "cupy"], indirect=True
-)
+each_library = pytest.mark.backends("numpy", "array-api-strict", "torch", "jax", "dask", "cupy")
 
 #: Every operator that takes a position, with the positions it takes in a sequence of three.
 POSITIONED: dict[str, tuple[Callable[[Any, Any], Any], range]] = {
@@ -85,7 +83,7 @@ def test_erase_takes_out_the_element_at_the_position(backend):
 
 
 @pytest.mark.parametrize("dtype", INTEGER_TYPES)
-@pytest.mark.parametrize("backend", EAGER, indirect=True)
+@pytest.mark.backends(*EAGER)
 def test_a_position_may_be_an_integer_array_of_one_element(backend, dtype):
     elements = three(backend)
     for shape, value in product(((), (1,)), (1,) if dtype.startswith("u") else (1, -2)):
@@ -143,7 +141,7 @@ def test_a_position_array_of_no_number_is_refused(name, position):
 
 @pytest.mark.parametrize("name", POSITIONED)
 @pytest.mark.parametrize("shape", [(2,), (0,), (1, 1), (0, 1)], ids=str)
-@pytest.mark.parametrize("backend", EAGER, indirect=True)
+@pytest.mark.backends(*EAGER)
 def test_a_position_of_more_or_less_than_one_element_is_refused(backend, name, shape):
     operator, _ = POSITIONED[name]
     position = backend.array(np.zeros(shape, np.int32))
@@ -153,7 +151,7 @@ def test_a_position_of_more_or_less_than_one_element_is_refused(backend, name, s
 
 
 @pytest.mark.parametrize("name", POSITIONED)
-@pytest.mark.parametrize("backend", ["dask"], indirect=True)
+@pytest.mark.backends("dask")
 def test_a_lazy_position_is_refused(backend, name):
     operator, _ = POSITIONED[name]
     for position in (backend.array(np.asarray(1)), backend.array(np.asarray([1]))):
@@ -565,7 +563,7 @@ def test_length_is_not_the_number_of_items():
 # Element types.
 
 
-@pytest.mark.parametrize("backend", ["numpy", "array-api-strict", "torch", "jax-x64", "dask", "cupy"], indirect=True)
+@pytest.mark.backends("numpy", "array-api-strict", "torch", "jax-x64", "dask", "cupy")
 @pytest.mark.parametrize(
     "dtype",
     "uint8 uint16 uint32 uint64 int8 int16 int32 int64 float16 float32 float64 bool complex64 complex128 U3 O T "

@@ -10,9 +10,7 @@ import seqarray as sa
 from seqarray.testing import assert_arrays_equal, assert_sequences_equal
 
 #: One backend of every library, for what does not depend on the types that it can hold.
-each_library = pytest.mark.parametrize(
-    "backend", ["numpy", "array-api-strict", "torch", "jax", "dask", "cupy"], indirect=True
-)
+each_library = pytest.mark.backends("numpy", "array-api-strict", "torch", "jax", "dask", "cupy")
 
 
 def ones(*lengths: int) -> list[Any]:

@@ -7,7 +7,6 @@ import weakref
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -101,46 +100,59 @@ def keep_busy() -> Iterator[Callable[[int], None]]:
 # How many threads.
 
 
+def threads_by_default(processors: int | None, quota: str | None) -> str:
+    """Return how many threads a process uses that may run on so many processors, of which its control group says this.
+
+    None: the system does not tell.
+    """
+    return output_of(f"""
+import os, pathlib
+processors, quota, read_text = {processors}, {quota!r}, pathlib.Path.read_text
+def read(path, *arguments, **keywords):
+    if str(path) != "/sys/fs/cgroup/cpu.max":
+        return read_text(path, *arguments, **keywords)
+    if quota is None:
+        raise FileNotFoundError(path)
+    return quota
+pathlib.Path.read_text = read
+if processors is None:
+    os.__dict__.pop("sched_getaffinity", None)
+    os.cpu_count = lambda: None
+else:
+    os.sched_getaffinity = lambda process: set(range(10, 10 + processors))
+import seqarray as sa
+print(sa.get_num_threads())
+""")
+
+
 @pytest.mark.parametrize(
     ("processors", "quota", "expected"),
     [
-        (1, float("inf"), 1),
-        (2, float("inf"), 2),
-        (3, float("inf"), 3),
-        (64, float("inf"), 4),
-        (64, 2.0, 2),
-        (64, 1.0, 1),
-        (64, 0.1, 1),
-        (64, 100.0, 4),
-        (2, 3.0, 2),
+        (1, "max 100000\n", 1),
+        (2, "max 100000\n", 2),
+        (3, "max 100000\n", 3),
+        (64, "max 100000\n", 4),
+        (64, "200000 100000\n", 2),
+        (64, "100000 100000\n", 1),
+        (64, "10000 100000\n", 1),
+        (64, "10000000 100000\n", 4),
+        (2, "300000 100000\n", 2),
     ],
 )
-def test_the_default_respects_affinity_quota_and_memory(monkeypatch, processors, quota, expected):
-    monkeypatch.delenv("SEQARRAY_NUM_THREADS", raising=False)
-    monkeypatch.setattr(hostthreads, "_allowed_processors", lambda: set(range(10, 10 + processors)))
-    monkeypatch.setattr(hostthreads, "_quota", lambda: quota)
-    assert hostthreads._default_threads() == expected
+def test_the_default_respects_affinity_quota_and_memory(processors, quota, expected):
+    assert threads_by_default(processors, quota) == str(expected)
 
 
 @pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("max 100000\n", float("inf")),
-        ("200000 100000\n", 2.0),
-        ("50000 100000\n", 0.5),
-        ("unreadable", float("inf")),
-        (None, float("inf")),
-    ],
+    ("quota", "expected"),
+    [("max 100000\n", 4), ("200000 100000\n", 2), ("50000 100000\n", 1), ("unreadable", 4), (None, 4)],
 )
-def test_the_quota_is_that_of_the_control_group(monkeypatch, text, expected):
-    def read(path: Path, *_: Any, **__: Any) -> str:
-        assert path == Path("/sys/fs/cgroup/cpu.max")
-        if text is None:
-            raise FileNotFoundError(path)
-        return text
+def test_the_quota_is_that_of_the_control_group(quota, expected):
+    assert threads_by_default(64, quota) == str(expected)
 
-    monkeypatch.setattr(Path, "read_text", read)
-    assert hostthreads._quota() == expected
+
+def test_a_system_that_does_not_know_its_processors_uses_one_thread():
+    assert threads_by_default(None, None) == "1"
 
 
 @needs_affinity
@@ -506,141 +518,22 @@ def test_a_system_that_refuses_to_place_threads_shares_all_the_same(workers, mon
     assert len(set(threads_of(3))) == 3
 
 
-def test_a_system_that_cannot_place_threads_shares_all_the_same(workers, monkeypatch):
-    for name in ("sched_setaffinity", "sched_getaffinity"):
-        monkeypatch.delattr(os, name, raising=False)
-    monkeypatch.setattr(os, "cpu_count", lambda: 3)
-    monkeypatch.delenv("SEQARRAY_NUM_THREADS", raising=False)
-    monkeypatch.setattr(hostthreads, "_quota", lambda: float("inf"))
-    monkeypatch.setattr(hostthreads, "_current_processor", hostthreads._current_processor_function())
-    assert hostthreads._default_threads() == 3
-    assert len(set(threads_of(3))) == 3
-
-
-def test_a_system_that_does_not_know_its_processors_uses_one_thread(monkeypatch):
-    monkeypatch.delattr(os, "sched_getaffinity", raising=False)
-    monkeypatch.setattr(os, "cpu_count", lambda: None)
-    assert len(hostthreads._allowed_processors()) == 1
-
-
-# The life of the process.
-
-LARGE = """
-import os, sys, threading
-import numpy as np
+def test_a_system_that_cannot_place_threads_shares_all_the_same():
+    script = f"""
+import os, pathlib, threading
+for name in ("sched_setaffinity", "sched_getaffinity"):
+    os.__dict__.pop(name, None)
+os.cpu_count = lambda: 3
+def read(path, *arguments, **keywords):
+    raise FileNotFoundError(path)
+pathlib.Path.read_text = read
 import seqarray as sa
-sa.set_num_threads(3)
-arrays = [np.full((1 << 20,), i, np.float32) for i in range(3)]
-expected = np.concatenate(arrays)
-def joins():
-    return sa.concat_from_sequence(arrays, axis=0).tobytes() == expected.tobytes()
-"""
-
-
-@needs_fork
-@pytest.mark.parametrize("began", [True, False], ids=["after use", "before use"])
-def test_a_forked_child_works_and_so_does_its_parent(began):
-    script = f"""{LARGE}
-import warnings
-from seqarray._engines import threads as hostthreads
-warnings.simplefilter("ignore", DeprecationWarning)  # newer versions warn about fork in a process with threads
-if {began}:
-    assert joins()
-
-def meet():
-    barrier = threading.Barrier(3)
-    hostthreads.share([lambda: barrier.wait({PATIENCE / 2})] * 3)
-
-child = os.fork()
-if not child:
-    right = hostthreads.usable_threads() == 1 and hostthreads.usable_threads() == 3
-    right = right and joins() and joins()
-    meet()
-    grandchild = os.fork()
-    if not grandchild:
-        right = hostthreads.usable_threads() == 1 and joins() and joins()
-        meet()
-        os._exit(0 if right else 1)
-    right = right and os.waitpid(grandchild, 0)[1] == 0 and joins()
-    os._exit(0 if right else 1)
-assert hostthreads.usable_threads() == 3
-meet()
-print(os.waitpid(child, 0)[1], joins())
-"""
-    assert output_of(script) == "0 True"
-
-
-@needs_fork
-def test_a_child_forked_while_other_threads_share_works():
-    script = f"""{LARGE}
-import warnings
-warnings.simplefilter("ignore", DeprecationWarning)
-assert joins()  # what is imported on first use, is: a child cannot take an import lock that another thread held
-stop = threading.Event()
-def keep_joining():
-    while not stop.is_set():
-        assert joins()
-callers = [threading.Thread(target=keep_joining) for _ in range(2)]
-for caller in callers:
-    caller.start()
-for _ in range(5):
-    child = os.fork()
-    if not child:
-        os._exit(0 if joins() and joins() else 1)
-    assert os.waitpid(child, 0)[1] == 0
-stop.set()
-for caller in callers:
-    caller.join()
-print("right")
-"""
-    assert output_of(script) == "right"
-
-
-ENDINGS = {
-    "with idle workers": "joins()",
-    "without workers": "",
-    "in the middle of a call": """
-from seqarray._engines import threads as hostthreads
-begun = threading.Event()
+from seqarray._engines import threads as engine_threads
+barrier, seen = threading.Barrier(3), set()
 def job():
-    begun.set()
-    threading.Event().wait()
-threading.Thread(target=hostthreads.share, args=([job, job, job],), daemon=True).start()
-begun.wait()
-""",
-    "in the middle of copying": """
-def keep_joining():
-    while True:
-        joins()
-for _ in range(3):
-    threading.Thread(target=keep_joining, daemon=True).start()
-joins()
-""",
-}
-
-CALLS_AT_EXIT = {
-    "in an exit handler": """
-import atexit
-atexit.register(lambda: print("at exit:", joins()))
-""",
-    "in a finalizer": """
-class Last:
-    def __del__(self, joins=joins, print=print):
-        print("at exit:", joins())
-last = Last()
-last.itself = last
-""",
-}
-
-
-@pytest.mark.parametrize("ending", ENDINGS.values(), ids=ENDINGS)
-def test_the_interpreter_exits(ending):
-    assert output_of(f"{LARGE}{ending}\nprint('end')") == "end"
-
-
-@pytest.mark.parametrize("call", CALLS_AT_EXIT.values(), ids=CALLS_AT_EXIT)
-@pytest.mark.parametrize("began", [True, False], ids=["after use", "before use"])
-def test_a_call_while_the_interpreter_exits_works(call, began):
-    # Before use no worker has been started; a small call has imported what the interpreter no longer imports.
-    use = "joins()" if began else "sa.concat_from_sequence(sa.ArraySequence([arrays[0][:1]]), axis=0)"
-    assert output_of(f"{LARGE}{use}\n{call}\nprint('end')").splitlines() == ["end", "at exit: True"]
+    barrier.wait({PATIENCE})
+    seen.add(threading.get_ident())
+engine_threads.share([job] * 3)
+print(sa.get_num_threads(), len(seen))
+"""
+    assert output_of(script) == "3 3"

@@ -13,13 +13,9 @@ from seqarray.testing import assert_arrays_equal
 AxisError = np.exceptions.AxisError
 
 #: One backend of every library, for what does not depend on the types that it can hold.
-each_library = pytest.mark.parametrize(
-    "backend", ["numpy", "array-api-strict", "torch", "jax", "dask", "cupy"], indirect=True
-)
+each_library = pytest.mark.backends("numpy", "array-api-strict", "torch", "jax", "dask", "cupy")
 #: jax compiles for every type anew; its own tests take some types.
-each_library_but_jax = pytest.mark.parametrize(
-    "backend", ["numpy", "array-api-strict", "torch", "dask", "cupy"], indirect=True
-)
+each_library_but_jax = pytest.mark.backends("numpy", "array-api-strict", "torch", "dask", "cupy")
 
 
 def values(*shape: int) -> Any:
@@ -436,7 +432,7 @@ def test_objects_are_not_looked_into():
 # out=
 
 
-WRITES = pytest.mark.parametrize("backend", ["numpy", "torch", "cupy"], indirect=True)
+WRITES = pytest.mark.backends("numpy", "torch", "cupy")
 
 
 @WRITES
@@ -527,7 +523,7 @@ def test_out_goes_with_copying_only(copy):
         sa.concat_from_sequence(chunks, axis=0, out=np.zeros(4, np.float32), copy=copy)
 
 
-@pytest.mark.parametrize("backend", ["array-api-strict", "jax", "dask"], indirect=True)
+@pytest.mark.backends("array-api-strict", "jax", "dask")
 def test_out_is_for_libraries_that_can_write_to_any_array(backend):
     elements = [backend.array(values(2))] * 2
     library = backend.name.replace("-", "_")
@@ -544,7 +540,7 @@ def test_out_whose_items_share_memory_is_refused(backend):
         sa.concat_from_sequence([backend.array(values(1, 2))] * 2, axis=0, out=out)
 
 
-@pytest.mark.parametrize("backend", ["torch", "cupy"], indirect=True)
+@pytest.mark.backends("torch", "cupy")
 def test_out_of_another_library_is_refused(backend):
     with pytest.raises(TypeError, match=rf"out is of type ndarray; expected an array of {backend.name}"):
         sa.concat_from_sequence([backend.array(values(2))] * 2, axis=0, out=np.zeros(4, np.float32))

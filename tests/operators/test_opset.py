@@ -9,8 +9,8 @@ import onnx.defs
 import pytest
 
 import seqarray as sa
-from seqarray._libraries import same_device
 from seqarray.opset import _OPERATORS, _REQUIRED, NEWEST_OPSET
+from tests.helpers import same_device
 
 X = np.arange(6, dtype=np.float32)
 SEQUENCE = [X, X[:2]]

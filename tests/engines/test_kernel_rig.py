@@ -7,6 +7,7 @@ import shutil
 from collections import Counter
 from collections.abc import Callable, Iterator
 from math import prod
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -22,15 +23,11 @@ from tests.cupy_host.kernel_rig import (
     all_variants,
 )
 
-pytestmark = [pytest.mark.engine]
+cupy = pytest.importorskip("cupy", reason="cupy is not installed")
+if shutil.which("g++") is None:
+    pytest.skip("the kernel rig needs g++", allow_module_level=True)
 
-try:
-    import cupy
-except ImportError:
-    pytestmark += [pytest.mark.skip("cupy is not installed")]
-else:
-    if shutil.which("g++") is None:
-        pytestmark += [pytest.mark.skip("the kernel rig needs g++")]
+pytestmark = pytest.mark.engine
 
 #: Element types by size; CuPy holds them all.
 DTYPES = ["bool", "float16", "V3", "float32", "V6", "complex64", "V12", "complex128"]
@@ -38,9 +35,9 @@ LAUNCHERS = [SmallLauncher, Launcher]
 
 
 @pytest.fixture(scope="session")
-def kernels(request: pytest.FixtureRequest) -> dict[type[Launcher], HostKernels]:
+def kernels(kept_folder: Callable[[str], Path]) -> dict[type[Launcher], HostKernels]:
     """The kernel compiled for each of the launchers."""
-    folder = request.config.cache.mkdir("kernel_rig")
+    folder = kept_folder("kernel_rig")
     compiled = {launcher: HostKernels(folder) for launcher in LAUNCHERS}
     for launcher in LAUNCHERS:
         compiled[launcher].compile(all_variants(launcher), launcher.block_threads)

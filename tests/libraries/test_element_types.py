@@ -1,23 +1,10 @@
 """ONNX element types and their dtypes in every array library."""
 
-import array_api_compat
 import numpy as np
 import pytest
 
 import seqarray as sa
-from seqarray._dtypes import (
-    ELEMENT_TYPE_BY_CODE,
-    ONNX_TYPES,
-    as_element_type,
-    can_hold,
-    common_dtype,
-    dtype_for,
-    element_type_of,
-    itemsize_of,
-    native,
-    onnx_name,
-    widest_integer,
-)
+from seqarray._dtypes import ELEMENT_TYPE_BY_CODE, ONNX_TYPES, onnx_name
 
 STANDARD = "bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 float32 float64 complex64 complex128".split()
 
@@ -31,6 +18,20 @@ LACKING = {
     "jax-x64": {"string"},
     "cupy": {"string"},
 }
+
+
+def element_type_of(dtype):
+    """Return the element type of NumPy arrays of a dtype."""
+    return sa.ArraySequence([np.empty(0, dtype)]).element_type
+
+
+def can_hold(xp, element_type, device):
+    """Return whether arrays of a namespace (on one of its devices) can be of an element type."""
+    try:
+        sa.sequence_empty(element_type, xp=xp, device=device)
+    except TypeError:
+        return False
+    return True
 
 
 def test_numbers_and_names_are_those_of_onnx():
@@ -98,16 +99,15 @@ def test_other_dtypes_are_told_apart():
 @pytest.mark.parametrize("element_type", [*STANDARD, "float16", "bfloat16", "float8_e4m3fn", "float8_e5m2"])
 def test_element_types_of_every_library(backend, element_type):
     if not backend.holds(element_type):
-        with pytest.raises(TypeError, match=rf"^here: .*cannot hold {element_type}"):
-            dtype_for(backend.xp, element_type, backend.device, operator="here")
+        with pytest.raises(TypeError, match=rf"^sequence_empty: .*cannot hold {element_type}"):
+            sa.sequence_empty(element_type, xp=backend.xp, device=backend.device)
         return
-    dtype = dtype_for(backend.xp, element_type, backend.device, operator="here")
+    dtype = sa.sequence_empty(element_type, xp=backend.xp, device=backend.device).dtype
     array = backend.xp.asarray(0, dtype=dtype, device=backend.device)
     assert array.dtype == dtype
-    assert element_type_of(array.dtype) == element_type
-    assert as_element_type(dtype, operator="here") == element_type
+    assert sa.sequence_empty(dtype).element_type == element_type
     assert sa.ArraySequence([array]).element_type == element_type
-    assert itemsize_of(dtype) == ONNX_TYPES[element_type].itemsize
+    assert sa.ArraySequence([array]).nbytes == ONNX_TYPES[element_type].itemsize
 
 
 def test_what_each_library_can_hold(backend):
@@ -121,16 +121,17 @@ def test_what_each_device_can_hold():
     for device in xp.__array_namespace_info__().devices():
         held = {name for name in STANDARD if can_hold(xp, name, device)}
         assert held == set(xp.__array_namespace_info__().dtypes(device=device))
-    assert widest_integer(xp, xp.Device("device1")) == xp.int64
-    assert widest_integer(xp, xp.Device("no_x64")) == xp.int32
+    for device, widest in (("device1", xp.int64), ("no_x64", xp.int32)):
+        sequence = sa.ArraySequence([xp.ones(2, dtype=xp.float32, device=xp.Device(device))])
+        assert sa.sequence_length(sequence).dtype == widest
 
 
 def test_text_is_held_as_objects_until_there_is_some(backend):
     if backend.name in ("numpy", "dask"):
-        assert dtype_for(backend.xp, "string", operator="here") == np.dtype(object)
+        assert sa.sequence_empty("string", xp=backend.xp).dtype == np.dtype(object)
     else:
-        with pytest.raises(TypeError, match=r"^here: .*cannot hold string; strings live on the CPU"):
-            dtype_for(backend.xp, "string", backend.device, operator="here")
+        with pytest.raises(TypeError, match=r"^sequence_empty: .*cannot hold string; strings live on the CPU"):
+            sa.sequence_empty("string", xp=backend.xp, device=backend.device)
 
 
 def test_types_that_there_are_not_are_held_by_nothing(backend):
@@ -138,30 +139,29 @@ def test_types_that_there_are_not_are_held_by_nothing(backend):
         assert not can_hold(backend.xp, element_type, backend.device)
 
 
-def test_the_hint_for_types_of_ml_dtypes():
-    numpy = array_api_compat.array_namespace(np.ones(1))
-    with pytest.raises(TypeError, match=r"^here: numpy cannot hold nonsense$"):
-        dtype_for(numpy, "nonsense", operator="here")
+def test_other_types_than_those_of_onnx_are_refused_without_a_hint():
+    with pytest.raises(TypeError, match=r"^sequence_empty: numpy cannot hold datetime64\[s\]$"):
+        sa.sequence_empty("datetime64[s]", xp="numpy")
 
 
 @pytest.mark.parametrize(
     "dtype", ["float32", np.float32, np.dtype("f4"), np.dtype(">f4"), "f4", "single", "<f4"], ids=repr
 )
 def test_ways_to_name_a_type(dtype):
-    assert as_element_type(dtype, operator="here") == "float32"
+    assert sa.sequence_empty(dtype).element_type == "float32"
 
 
 @pytest.mark.parametrize("element_type", ONNX_TYPES)
 def test_every_onnx_type_goes_by_its_name(element_type):
-    assert as_element_type(element_type, operator="here") == element_type
+    assert sa.sequence_empty(element_type).element_type == element_type
 
 
 @pytest.mark.parametrize(
     "dtype", ["nonsense", "", "tensor(float)", None, True, 1, 2.5, [1], (), {}, b"f4", len], ids=repr
 )
 def test_what_names_no_type(dtype):
-    with pytest.raises(TypeError, match=r"^here: dtype is "):
-        as_element_type(dtype, operator="here")
+    with pytest.raises(TypeError, match=r"^sequence_empty: dtype is "):
+        sa.sequence_empty(dtype)
 
 
 @pytest.mark.parametrize(
@@ -184,12 +184,12 @@ def test_what_names_no_type(dtype):
     ids=str,
 )
 def test_common_dtypes(first, second, common):
-    actual = common_dtype(np.dtype(first), np.dtype(second))
+    actual = sa.ArraySequence([np.empty(0, first), np.empty(0, second)]).dtype
     assert actual == np.dtype(common)
     assert actual.isnative
 
 
 def test_native_dtypes(backend):
-    dtype = backend.array(np.ones(1, np.float32)).dtype
-    assert native(dtype) == dtype
-    assert native(np.dtype(">i2")).str == np.dtype("i2").str
+    array = backend.array(np.ones(1, np.float32))
+    assert sa.ArraySequence([array]).dtype == array.dtype
+    assert sa.ArraySequence([np.ones(1, ">i2")]).dtype.str == np.dtype("i2").str

@@ -7,9 +7,8 @@ import numpy as np
 import pytest
 
 import seqarray as sa
-from seqarray._blocks import PackedRun, Run
-from seqarray._libraries import library_of
 from seqarray.testing import assert_sequences_equal, to_numpy
+from tests.helpers import blocks_of, library_of
 
 TYPES = "bool int8 int64 uint16 float16 float32 float64 complex64 complex128 bfloat16 float8_e5m2 string".split()
 
@@ -341,7 +340,7 @@ def test_one_transfer_to_the_device_whatever_the_number_of_elements(counting, co
         assert (counts.host_to_device, counts.pinned_uploads, counts.launches, counts.allocations) == (1, 1, 0, 1)
         assert counts.device_to_host == counts.between_devices == counts.synchronizations == 0
         assert counts.bytes_of("upload") == sequence.nbytes
-        assert isinstance(moved._blocks[0], (Run, PackedRun))
+        assert not isinstance(blocks_of(moved)[0], tuple)
         assert moved[0].device.id == 1
         assert moved[-1].get().tolist() == sequence[-1].tolist()
 

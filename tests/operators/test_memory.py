@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import seqarray as sa
-from seqarray._libraries import device_of, entering, namespace_of
 from seqarray.testing import assert_arrays_equal, assert_sequences_equal, to_numpy
+from tests.helpers import on_device_of
 
 VALUES = np.arange(12, dtype=np.float32).reshape(3, 4)
 VALUES.flags.writeable = False
@@ -19,7 +19,7 @@ VALUES.flags.writeable = False
 
 def on(*names: str) -> pytest.MarkDecorator:
     """Run the test on these backends only."""
-    return pytest.mark.parametrize("backend", names, indirect=True)
+    return pytest.mark.backends(*names)
 
 
 with_views = on("numpy", "array-api-strict", "torch", "cupy")
@@ -90,7 +90,7 @@ def x(backend):
 
 
 def overwrite(array: Any, value: int = 99) -> None:
-    with entering(namespace_of(array), device_of(array)):
+    with on_device_of(array):
         array[...] = value
 
 

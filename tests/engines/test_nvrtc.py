@@ -11,6 +11,7 @@ import shutil
 import subprocess
 import sysconfig
 from collections import defaultdict
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -72,13 +73,13 @@ def variants_for(architecture: int) -> list[Variant]:
 
 
 @pytest.fixture(scope="module")
-def compiled(request: pytest.FixtureRequest) -> dict[int, tuple[bytes, str]]:
+def compiled(kept_folder: Callable[[str], Path]) -> dict[int, tuple[bytes, str]]:
     """Machine code and the log of the compiler for each architecture; kept from one run to the next."""
     path = in_wheel("lib/libnvrtc.so.*")
     if path is None:
         pytest.skip("nvidia-cuda-nvrtc is not installed")
     compiler = Compiler(path)
-    folder = request.config.cache.mkdir("nvrtc")
+    folder = kept_folder("nvrtc")
 
     def compile_for(architecture: int) -> tuple[bytes, str]:
         text = many_kernels(variants_for(architecture), Launcher.block_threads)
