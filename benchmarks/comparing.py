@@ -62,13 +62,10 @@ def changes(old: dict[str, Any], new: dict[str, Any]) -> list[Change]:
     return found
 
 
-def _timed(result: dict[str, Any]) -> dict[str, None]:
+def _cases(result: dict[str, Any]) -> dict[str, None]:
     """Return the names of cases, each with the way in which seqarray was called."""
     return {
-        f"{entry['case']} ({way})": None
-        for entry in result["results"]
-        for way in WAYS
-        if entry["contenders"].get(way, {}).get("rotating")
+        f"{entry['case']} ({way})": None for entry in result["results"] for way in WAYS if way in entry["contenders"]
     }
 
 
@@ -88,7 +85,7 @@ def warnings(old: dict[str, Any], new: dict[str, Any]) -> list[str]:
     keys = [{(e["case"], e["size"], e["backend"]) for e in result["results"]} for result in (old, new)]
     if keys[0] != keys[1]:
         texts.append(f"{len(keys[0] ^ keys[1])} cases are in one of the results only")
-    before, after = _timed(old), _timed(new)
+    before, after = _cases(old), _cases(new)
     if gone := [name for name in before if name not in after]:
         texts.append(f"gone, only the old result has them: {', '.join(gone)}")
     if added := [name for name in after if name not in before]:

@@ -13,13 +13,14 @@ import pkgutil
 from benchmarks.libraries.base import Library
 
 
-def _found() -> list[Library]:
+def find() -> list[Library]:
+    """Import the modules of this folder, and return the libraries that they declare."""
     modules = [importlib.import_module(f"{__name__}.{found.name}") for found in pkgutil.iter_modules(__path__)]
     return [library for module in modules for library in getattr(module, "LIBRARIES", ())]
 
 
 #: Every library but seqarray itself and the machine's limits.
-ALL: list[Library] = _found()
+ALL: list[Library] = find()
 
 #: Backends by name: array libraries on whose arrays seqarray is timed.
 BACKENDS: dict[str, Library] = {library.name: library for library in ALL if library.backend}

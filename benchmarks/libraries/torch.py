@@ -76,6 +76,9 @@ class TorchCUDA(Torch):
     spins = ""
     recycles = True
 
+    def threads(self) -> None:
+        return None
+
     def missing(self) -> str:
         return super().missing() or ("" if self.torch.cuda.is_available() else "no usable GPU")
 
