@@ -36,7 +36,10 @@ class Case:
     amounts : dict
         From the name of a size to (pieces, bytes of new memory in the result), known without making it.
     threads : bool
-        Whether a library may use threads for it, so that single calls after a pause are timed too.
+        Whether a library may use threads for it, so that contenders wait for each other's threads to come to rest, and
+        single calls after a pause are timed too.
+    single_calls : bool
+        Whether a table of its own has the ratios of single calls after a pause.
     quick : tuple of str
         The sizes that ``--quick`` keeps.
     backends : tuple of str
@@ -53,6 +56,7 @@ class Case:
     sizes: dict[str, Callable[[Generator], Arguments]]
     amounts: dict[str, tuple[int, int]]
     threads: bool = False
+    single_calls: bool = False
     quick: tuple[str, ...] = ()
     backends: tuple[str, ...] = ()
     gpu_sizes: tuple[str, ...] = ()
@@ -128,6 +132,7 @@ def _three_arrays(*megabytes: int) -> dict[str, Any]:
         },
         "amounts": {f"{m} MB": (3, m * 1_000_000) for m in megabytes},
         "threads": True,
+        "single_calls": True,
         "quick": (f"{megabytes[0]} MB",),
     }
 

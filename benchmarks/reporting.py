@@ -156,7 +156,7 @@ def detail_rows(entry: dict[str, Any]) -> list[tuple[str, ...]]:
 def _ratio_text(entry: dict[str, Any], name: str, ours: str) -> str:
     beside = name != OURS if ours == OURS else not is_ours(name)
     quartiles = ratio_quartiles(entry, name, ours) if beside else None
-    return "" if quartiles is None else "{1:.3g} ({0:.3g} to {2:.3g})".format(*quartiles)
+    return "" if quartiles is None else _quartiles_text(quartiles)
 
 
 def _time_and_ratio(entry: dict[str, Any], name: str, mode: str, times: dict[str, float]) -> str:
@@ -187,6 +187,41 @@ def growth_rows(result: dict[str, Any]) -> list[tuple[str, ...]]:
                     sizes = f"{small['size']} -> {large['size']}"
                     rows.append((large["case"], large["backend"], name, sizes, "8 x", f"{times:.3g} x"))
     return rows
+
+
+SINGLE_TITLE = "Single calls after a pause"
+SINGLE_HEADINGS = ("case", "size", "arrays", "pause", "seqarray", "other", "time", "ratio (quartiles)")
+
+
+def single_rows(result: dict[str, Any]) -> list[tuple[str, ...]]:
+    """Make the rows of single calls after a pause beside the arrays' own library, where they are the question."""
+    single = {case.name for case in CASES if case.single_calls}
+    rows = []
+    for entry in result["results"]:
+        peer = entry["backend"]
+        for ours in WAYS:
+            for mode in MODES:
+                quartiles = ratio_quartiles(entry, peer, ours, mode) if mode.startswith("pause") else None
+                if quartiles is None or entry["case"] not in single:
+                    continue
+                times = [time_text(measure.quartiles(entry["contenders"][name][mode])[1]) for name in (ours, peer)]
+                case, pause = entry["case"] + suffix_of(ours), mode.removeprefix("pause ")
+                rows.append((case, entry["size"], peer, pause, times[0], peer, times[1], _quartiles_text(quartiles)))
+    return rows
+
+
+def _quartiles_text(quartiles: Sequence[float]) -> str:
+    return "{1:.3g} ({0:.3g} to {2:.3g})".format(*quartiles)
+
+
+def _extra_tables(result: dict[str, Any]) -> Iterator[tuple[str, Sequence[str], list[tuple[str, ...]]]]:
+    """Yield title, headings and rows of the tables that answer a question of their own, where there are any."""
+    for title, headings, rows in (
+        (SINGLE_TITLE, SINGLE_HEADINGS, single_rows(result)),
+        (GROWTH_TITLE, GROWTH_HEADINGS, growth_rows(result)),
+    ):
+        if rows:
+            yield title, headings, rows
 
 
 def notes(result: dict[str, Any]) -> list[str]:
@@ -254,14 +289,13 @@ def markdown(result: dict[str, Any]) -> str:
     lines += [f"* {note}" for note in notes(result)]
     lines += ["", "## seqarray against the fastest other library, worst first", ""]
     lines += _markdown_table(SUMMARY_HEADINGS, summary_rows(result))
-    growth = growth_rows(result)
-    if growth:
-        lines += ["", f"## {GROWTH_TITLE}", "", *_markdown_table(GROWTH_HEADINGS, growth)]
-    title = ""
+    for title, headings, rows in _extra_tables(result):
+        lines += ["", f"## {title}", "", *_markdown_table(headings, rows)]
+    shown = ""
     for entry in result["results"]:
-        if entry["title"] != title:
-            title = entry["title"]
-            lines += ["", f"## {entry['case']}: {title}"]
+        if entry["title"] != shown:
+            shown = entry["title"]
+            lines += ["", f"## {entry['case']}: {shown}"]
         lines += ["", f"### {entry['size']}, {entry['backend']} arrays", ""]
         if "skipped" in entry:
             lines.append(f"skipped: {entry['skipped']}")
@@ -303,10 +337,9 @@ def show(result: dict[str, Any], console: Any, *, details: bool = True) -> None:
     for row in summary_rows(result):
         table.add_row(*row)
     console.print(table)
-    growth = growth_rows(result)
-    if growth:
-        table = Table(*GROWTH_HEADINGS, title=GROWTH_TITLE, title_justify="left")
-        for row in growth:
+    for title, headings, rows in _extra_tables(result):
+        table = Table(*headings, title=title, title_justify="left")
+        for row in rows:
             table.add_row(*row)
         console.print(table)
     for note in notes(result):

@@ -58,7 +58,8 @@ class Plan:
 
     def pauses_for(self, task: Task) -> dict[str, float]:
         """Return the pauses after which a task is timed too."""
-        paused = self.pauses and task.case.threads and task.case.amounts[task.size][1] < PAUSED_BELOW
+        threads = task.case.threads and BACKENDS[task.backend].threaded_copies
+        paused = self.pauses and threads and task.case.amounts[task.size][1] < PAUSED_BELOW
         return PAUSES if paused else {}
 
     def rounds_of(self, task: Task) -> int:

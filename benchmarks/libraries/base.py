@@ -53,6 +53,8 @@ class Library:
         Whether memory takes its time and not Python, so that inputs have to rotate.
     compiles : bool
         Whether its first call compiles what later ones run.
+    threaded_copies : bool
+        Whether threads of seqarray copy its arrays, so that single calls after a pause are timed.
     spins : str
         The library whose threads spin for a while after a call (processor time is spent while sleeping); "" if none do.
     most_pieces : int
@@ -72,6 +74,7 @@ class Library:
     recycles = False
     rotates = True
     compiles = False
+    threaded_copies = False
     spins = ""
     most_pieces = 1_000_000
     note = ""

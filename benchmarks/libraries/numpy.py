@@ -13,6 +13,7 @@ class NumPy(Library):
     name, module, pip = "numpy", "numpy", "numpy"
     packages = ("numpy",)
     backend, beside = True, ("numpy",)
+    threaded_copies = True
 
     def concat(self, arrays: list[np.ndarray], axis: int) -> Work:
         return lambda: np.concatenate(arrays, axis)

@@ -179,6 +179,29 @@ def test_single_calls_after_a_pause_have_ratios_of_their_own(ours):
     assert "after 2 ms, after 50 ms: single calls" in text
 
 
+def test_single_calls_after_a_pause_have_a_table_where_they_are_the_question():
+    def paused(*seconds):
+        return record(1.0, **{"pause 2 ms": list(seconds), "pause 50 ms": [seconds[0]]})
+
+    contenders = {
+        "seqarray, list": paused(1.0, 3.0, 2.0),
+        "seqarray, construct + join": paused(2.0, 6.0, 4.0),
+        "numpy": paused(4.0, 4.0, 4.0),
+        "torch": paused(0.5, 1.0, 1.0),
+    }
+    entries = [entry(name, "6 MB", contenders=contenders) for name in ("concat-middle", "concat-axis0")]
+    rows = table_below(reporting.markdown(result_of(*entries)), f"## {reporting.SINGLE_TITLE}")
+    assert [(row["case"], row["pause"], row["seqarray"], row["ratio (quartiles)"]) for row in rows] == [
+        ("concat-middle, list", "2 ms", "2 s", "0.5 (0.375 to 0.625)"),
+        ("concat-middle, list", "50 ms", "1 s", "0.25 (0.25 to 0.25)"),
+        ("concat-middle, construct + join", "2 ms", "4 s", "1 (0.75 to 1.25)"),
+        ("concat-middle, construct + join", "50 ms", "2 s", "0.5 (0.5 to 0.5)"),
+    ]
+    assert {(row["other"], row["time"]) for row in rows} == {("numpy", "4 s")}
+    assert reporting.SINGLE_TITLE in shown(result_of(*entries))
+    assert reporting.SINGLE_TITLE not in reporting.markdown(result_of(entry()))
+
+
 def test_small_results_have_no_bandwidth():
     text = reporting.markdown(result_of(entry(bytes=72)))
     assert "GB/s" not in table_below(text, "### 3 x (64, 64), numpy arrays")[0]
