@@ -7,7 +7,7 @@ from typing import Any
 
 from benchmarks import measure
 from benchmarks.cases import CASES
-from benchmarks.reporting import best_peer, is_limit, is_ours, main_way, ratio_quartiles
+from benchmarks.reporting import TAKEN, WAYS, best_peer, is_limit, is_ours, ratio_quartiles, suffix_of
 
 #: Line and marker of each contender: told apart without colour.
 _STYLES = {
@@ -32,7 +32,7 @@ def save(result: dict[str, Any], path: Path) -> None:
     mpl.use("Agg")
     from matplotlib import pyplot as plt
 
-    figure, axes = plt.subplots(2, 2, figsize=(13, 15), height_ratios=(2, 3), layout="constrained")
+    figure, axes = plt.subplots(2, 2, figsize=(13, 18), height_ratios=(2, 4), layout="constrained")
     timed = [entry["backend"] for entry in result["results"]]
     backend = next((name for name in ("cupy", "numpy") if name in timed), timed[0] if timed else "numpy")
     entries = [entry for entry in result["results"] if entry["backend"] == backend]
@@ -111,16 +111,19 @@ def _growth(axes: Any, entries: list[dict[str, Any]]) -> None:
 
 
 def _ratios(axes: Any, entries: list[dict[str, Any]]) -> None:
-    """Draw one line for every entry: where each peer stands, seqarray being 1."""
+    """Draw one line for every entry and way of calling seqarray: where each peer stands, seqarray being 1."""
     rows = [
-        entry for entry in entries if best_peer(entry) and entry["contenders"].get(main_way(entry), {}).get("rotating")
+        (entry, ours)
+        for entry in entries
+        for ours in WAYS
+        if ours != TAKEN and best_peer(entry) and entry["contenders"].get(ours, {}).get("rotating")
     ]
     seen = set()
-    for row, entry in enumerate(reversed(rows)):
+    for row, (entry, ours) in enumerate(reversed(rows)):
         for name in entry["contenders"]:
             if is_ours(name) or is_limit(name):
                 continue
-            quartiles = ratio_quartiles(entry, name, main_way(entry))
+            quartiles = ratio_quartiles(entry, name, ours)
             if quartiles is None:
                 continue
             lower, middle, upper = quartiles
@@ -137,5 +140,6 @@ def _ratios(axes: Any, entries: list[dict[str, Any]]) -> None:
             seen.add(name)
     axes.axvline(1.0, color="black", linewidth=1.0)
     axes.set_xscale("log")
-    axes.set_yticks(range(len(rows)), [f"{e['case']}, {e['size']}" for e in reversed(rows)], fontsize="x-small")
-    _finish(axes, "Is it faster? Left of the line seqarray is", "seqarray's time (joins: a list) / this library's", "")
+    labels = [f"{entry['case']}{suffix_of(ours)}, {entry['size']}" for entry, ours in reversed(rows)]
+    axes.set_yticks(range(len(rows)), labels, fontsize="x-small")
+    _finish(axes, "Is it faster? Left of the line seqarray is", "seqarray's time / this library's", "")
