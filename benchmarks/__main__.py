@@ -14,6 +14,7 @@ from typing import Any
 
 from benchmarks import comparing, libraries, plotting, reporting, running
 from benchmarks.cases import CASES
+from benchmarks.libraries.base import Library
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -108,7 +109,7 @@ def _usage(message: str) -> SystemExit:
     return SystemExit(2)
 
 
-def _all_peers() -> dict[str, libraries.Library]:
+def _all_peers() -> dict[str, Library]:
     return {name: peer for peers in libraries.PEERS.values() for name, peer in peers.items()}
 
 

@@ -9,7 +9,7 @@ from benchmarks import measure
 from benchmarks.cases import CASES
 from benchmarks.reporting import TAKEN, WAYS, best_peer, is_limit, is_ours, ratio_quartiles, suffix_of
 
-#: Line and marker of each contender: told apart without colour.
+#: Line and marker of each contender, different without colour.
 _STYLES = {
     "seqarray": {"color": "black", "marker": "o", "linewidth": 2.0},
     "seqarray, list": {"color": "black", "marker": "o", "linestyle": "--", "markerfacecolor": "white"},

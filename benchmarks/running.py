@@ -16,7 +16,8 @@ import numpy as np
 import seqarray as sa
 from benchmarks import libraries, machine, measure
 from benchmarks.cases import CASES, Case
-from benchmarks.libraries import BACKENDS, PEERS, Library
+from benchmarks.libraries import BACKENDS, PEERS
+from benchmarks.libraries.base import Library
 from benchmarks.libraries.memcpy import limits
 from benchmarks.libraries.numpy import NumPy
 from benchmarks.libraries.seqarray import ways

@@ -25,7 +25,7 @@ LARGE = 100 << 20
 
 
 def amount_of(work, arguments):
-    """Pieces of some work's inputs, and bytes of new memory in its result."""
+    """Return the pieces of some work's inputs, and the bytes of new memory in its result."""
     match work:
         case "concat" | "stack" | "concat_out":
             arrays, _ = arguments

@@ -224,7 +224,7 @@ def test_a_file_that_is_no_result_is_named(command, saved, tmp_path, content):
         bad.write_text(content)
     for arguments in (("report", bad), ("compare", bad, good), ("compare", good, bad)):
         status, text = command(*arguments)
-        assert status not in (0, 1)  # 1 would say that something has become slower
+        assert status not in (0, 1)  # 1 means that something has become slower
         assert "bad.json" in text
 
 

@@ -11,7 +11,7 @@ from tests.benchmarks.helpers import Clock
 
 
 def noting(name, events, sets=None):
-    """A contender that notes its name and the input set at every call."""
+    """Make a contender that notes its name and the input set at every call."""
     works = [partial(events.append, (name, index)) for index in range(4)]
     return Contender(name, works, sets=repeat(0) if sets is None else sets)
 
@@ -114,7 +114,7 @@ def test_every_single_call_comes_after_a_pause_that_is_not_timed():
 
 
 def events_of(function, spins, *, rounds=1, **options):
-    """What happens while contenders, named by letters, take turns: waits, calls by their letters, readings of time."""
+    """Record what happens while contenders take turns: waits, calls by the letters of contenders, readings of time."""
     events, names = [], list(spins)
 
     def clock():

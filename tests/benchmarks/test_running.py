@@ -139,7 +139,7 @@ def test_no_case_takes_a_wrong_answer(clock, run_with, case):
 
 
 def failing_from(call):
-    """Joins arrays, but raises from a call on."""
+    """Make an answer that joins arrays, but raises from a call on."""
     calls = []
 
     def answer(arrays, axis):
