@@ -14,6 +14,7 @@ from typing import Any
 
 from benchmarks import comparing, libraries, plotting, reporting, running
 from benchmarks.cases import CASES
+from benchmarks.libraries.base import Library
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -57,7 +58,9 @@ def _parser() -> argparse.ArgumentParser:
     command.add_argument("--peers", metavar="NAMES", help="what to time beside seqarray and the arrays' own library")
     command.add_argument("--cases", metavar="PATTERNS", default="*", help="such as 'concat-*,append' (default: all)")
     command.add_argument("--quick", action="store_true", help="one size of each case, few rounds: under a minute")
-    command.add_argument("--seconds", metavar="N", type=float, help="how long to measure (default: as the others say)")
+    command.add_argument(
+        "--seconds", metavar="N", type=float, help="how long to measure (default: 420, or 14 if quick)"
+    )
     command.add_argument(
         "--json", metavar="PATH", type=Path, help="where to write the result (default: in build/benchmarks)"
     )
@@ -71,7 +74,7 @@ def _parser() -> argparse.ArgumentParser:
 
     command = commands.add_parser(
         "compare",
-        help="tell what has become slower between two results",
+        help="show what has become slower between two results",
         description="Compare seqarray's ratio to a peer in two results. Slower means that the quartile ranges are "
         "apart and the median moved by more than 5 %; the exit status is 1 then. The peer is the old result's fastest "
         "that both have timed.",
@@ -101,12 +104,12 @@ def _names(given: str | None, known: dict[str, Any], what: str) -> list[str]:
 
 
 def _usage(message: str) -> SystemExit:
-    """An error of the one who called, for raising: its text on stderr, and exit status 2."""
+    """Print an error of the caller on stderr, and return the exit with status 2 for raising."""
     print(message, file=sys.stderr)
     return SystemExit(2)
 
 
-def _all_peers() -> dict[str, libraries.Library]:
+def _all_peers() -> dict[str, Library]:
     return {name: peer for peers in libraries.PEERS.values() for name, peer in peers.items()}
 
 
@@ -154,7 +157,7 @@ def _run(options: argparse.Namespace, arguments: list[str]) -> int:
     if path.suffix == ".md" or not path.name or path.is_dir():
         raise _usage(f"--json is {str(options.json)!r}; expected a file, beside which the tables are written as .md")
     path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("a"):  # what cannot be written shows before anything is measured
+    with path.open("a"):  # a path that cannot be written fails before anything is measured
         pass
     plan = running.QUICK if options.quick else running.Plan()
     if options.seconds is not None:
@@ -215,10 +218,14 @@ def _compare(options: argparse.Namespace, *_: Any) -> int:
     console.print(table)
     slower = sum(change.verdict == "slower" for change in changes)
     console.print(f"{slower} of {len(changes)} have become slower")
-    broken = [e for e in new["results"] if "error" in e["contenders"].get(reporting.OURS, {})]
-    for entry in broken:
-        error = entry["contenders"][reporting.OURS]["error"]
-        console.print(f"{entry['case']}, {entry['size']}: seqarray fails: {error}", highlight=False, markup=False)
+    broken = [
+        f"{entry['case']}, {entry['size']}: {way} fails: {record['error']}"
+        for entry in new["results"]
+        for way in reporting.WAYS
+        if "error" in (record := entry["contenders"].get(way, {}))
+    ]
+    for text in broken:
+        console.print(text, highlight=False, markup=False)
     return 1 if slower or broken else 0
 
 
@@ -269,7 +276,7 @@ class _Progress(running.Reporter):
     def done(self) -> None:
         self.bar.advance(self.row)
 
-    def say(self, text: str) -> None:
+    def message(self, text: str) -> None:
         self.bar.console.print(text, style="dim", highlight=False, markup=False)
 
 

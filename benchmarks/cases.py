@@ -1,7 +1,7 @@
 """The cases.  To add one, add an entry: a name, what it does, and its inputs at each size.
 
-An input is made by a function of a NumPy random generator.  The arguments of each kind of work are those of the method
-of the same name in `libraries.Library`.
+A function of a NumPy random generator makes each input.  The arguments of each piece of work are those of the method of
+the same name in `libraries.base.Library`.
 """
 
 from __future__ import annotations
@@ -28,19 +28,22 @@ class Case:
     Attributes
     ----------
     name, title : str
-        What it is called on the command line, and in tables.
+        Its name on the command line, and its heading in tables.
     work : str
-        The method of `libraries.Library` that does it.
+        The method of `libraries.base.Library` that does it.
     sizes : dict
         From the name of a size to a function that makes the arguments of `work`.  From small to large.
     amounts : dict
         From the name of a size to (pieces, bytes of new memory in the result), known without making it.
     threads : bool
-        Whether a library may use threads for it, so that single calls after a pause are timed too.
+        Whether a library may use threads for it, so that contenders wait for each other's threads to come to rest, and
+        single calls after a pause are timed too.
+    single_calls : bool
+        Whether a table of its own has the ratios of single calls after a pause.
     quick : tuple of str
         The sizes that ``--quick`` keeps.
     backends : tuple of str
-        Backends on which it makes sense.
+        Backends on which it makes sense; empty for all.
     gpu_sizes : tuple of str
         Sizes for a GPU only.
     plot_by : str
@@ -53,14 +56,19 @@ class Case:
     sizes: dict[str, Callable[[Generator], Arguments]]
     amounts: dict[str, tuple[int, int]]
     threads: bool = False
+    single_calls: bool = False
     quick: tuple[str, ...] = ()
-    backends: tuple[str, ...] = ("numpy", "cupy", "torch", "jax", "dask")
+    backends: tuple[str, ...] = ()
     gpu_sizes: tuple[str, ...] = ()
     plot_by: str = ""
 
+    def runs_on(self, backend: str) -> bool:
+        """Return whether it makes sense on a backend."""
+        return not self.backends or backend in self.backends
+
 
 def floats(rng: Generator, *shape: int) -> np.ndarray:
-    """Random float32 of a shape."""
+    """Draw random float32 of a shape."""
     values = machine.filled(shape, 0, np.float32)
     rng.random(out=values, dtype=np.float32)
     return values
@@ -88,7 +96,7 @@ def _rows_of_64(axis: int) -> dict[str, Any]:
 
 
 def _ragged(rng: Generator, total: int) -> list[np.ndarray]:
-    """128 rows of uneven lengths that make up `total` bytes."""
+    """Draw 128 rows of uneven lengths that make up `total` bytes."""
     weights = rng.random(128) + 0.5
     lengths = np.floor(weights / weights.sum() * (total // 4)).astype(int)
     lengths[-1] += total // 4 - lengths.sum()
@@ -96,7 +104,7 @@ def _ragged(rng: Generator, total: int) -> list[np.ndarray]:
 
 
 def _columns(rng: Generator, count: int) -> list[np.ndarray]:
-    """Columns (4096, k) with k in 1..63, as a table of features is made of."""
+    """Draw columns (4096, k) with k in 1..63, as a table of features is made of."""
     return [floats(rng, 4096, int(k)) for k in np.random.default_rng(1).integers(1, 64, count)]
 
 
@@ -114,6 +122,18 @@ def _ragged_rows(*mebibytes: int) -> dict[str, Any]:
         "amounts": {f"{m} MiB": (128, m * MIB) for m in mebibytes},
         "threads": True,
         "quick": ("16 MiB",),
+    }
+
+
+def _three_arrays(*megabytes: int) -> dict[str, Any]:
+    return {
+        "sizes": {
+            f"{m} MB": lambda rng, m=m: ([floats(rng, m * 1_000_000 // 12) for _ in range(3)], 0) for m in megabytes
+        },
+        "amounts": {f"{m} MB": (3, m * 1_000_000) for m in megabytes},
+        "threads": True,
+        "single_calls": True,
+        "quick": (f"{megabytes[0]} MB",),
     }
 
 
@@ -179,6 +199,13 @@ CASES = [
     ),
     Case("concat-axis0", "concat of 3 squares on axis 0", "concat", **_squares(0)),
     Case("concat-axis1", "concat of 3 squares on axis 1", "concat", **_squares(1)),
+    Case(
+        "concat-middle",
+        "concat of 3 arrays to a result about as large as single calls need for threads to help",
+        "concat",
+        **_three_arrays(6, 9, 12, 18, 24),
+        backends=("numpy",),
+    ),
     Case("concat-many", "concat of many short rows", "concat", **_rows_of_64(0)),
     Case("stack-many", "stack of many short rows", "stack", **_rows_of_64(0)),
     Case(

@@ -1,7 +1,7 @@
 """More data than the workers of a cluster have memory for: ``python -m benchmarks.cluster``.
 
-Runs docs/examples/beyond_one_machine.py on 4 GB and two workers of 1 GB, and writes what it took to a file of figures
-and one to read.
+Runs docs/examples/beyond_one_machine.py on 4 GB and two workers of 1 GB, and writes times and memory to a JSON file and
+a Markdown file.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ RESULTS = PROJECT / "benchmarks" / "results" / "cluster.json"
 
 
 def script() -> Any:
-    """The worked example as a module."""
+    """Import the worked example as a module."""
     spec = importlib.util.spec_from_file_location(SCRIPT.stem, SCRIPT)
     assert spec is not None
     assert spec.loader is not None
@@ -32,7 +32,7 @@ def script() -> Any:
 
 
 def measure(megabytes: int, memory_limit: int) -> dict[str, Any]:
-    """What the job took, and whether it gave the right total.  Memory limits are in megabytes."""
+    """Run the job; return its times and memory, and whether its total is right.  The limit is in megabytes."""
     example = script()
     rows = megabytes * 1_000_000 // (8 * example.COLUMNS)
     result = example.run_on_cluster(rows, memory_limit * 1_000_000)
@@ -48,7 +48,7 @@ def measure(megabytes: int, memory_limit: int) -> dict[str, Any]:
 
 
 def report(machine_facts: dict[str, Any], job: dict[str, Any]) -> str:
-    """The result as Markdown."""
+    """Write the result as Markdown."""
     peaks = " and ".join(f"{peak / 1e6:.0f} MB" for peak in job["peak_bytes"])
     cells = {
         "data": f"{job['data_bytes'] / 1e9:.1f} GB in {job['chunks']} chunks and {job['recordings']} recordings",
@@ -85,7 +85,7 @@ def report(machine_facts: dict[str, Any], job: dict[str, Any]) -> str:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """The exit status: 0 if the total is right and no worker was killed."""
+    """Run the job, and return the exit status: 0 if the total is right and no worker was killed."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.cluster", description=__doc__)
     parser.add_argument("--megabytes", type=int, default=4000, help="how much data; default 4000")
     parser.add_argument("--memory-limit", type=int, default=1000, help="megabytes of each worker; default 1000")

@@ -1,6 +1,6 @@
-"""Comparing two results: has seqarray become slower?
+"""Comparison of two results: has seqarray become slower?
 
-Times of two runs say little on machines that drift.  What is compared is the ratio to a peer that both runs timed.
+Machines drift, so times of two runs cannot be compared.  Ratios to a peer that both runs timed can.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from benchmarks.reporting import OURS, TAKEN, best_peer, ratio_quartiles
+from benchmarks.reporting import WAYS, best_peer, ratio_quartiles, suffix_of
 
 #: A median ratio has to move by more than this to count.
 THRESHOLD = 0.05
@@ -16,7 +16,7 @@ THRESHOLD = 0.05
 
 @dataclass(frozen=True)
 class Change:
-    """How one case has moved between two results; ratios are seqarray's time over the peer's."""
+    """The change of one case between two results; ratios are seqarray's time over the peer's."""
 
     case: str
     size: str
@@ -27,12 +27,12 @@ class Change:
 
     @property
     def moved(self) -> float:
-        """Relative change of the median ratio; above 0 is slower."""
+        """Return the relative change of the median ratio; above 0 is slower."""
         return self.new[1] / self.old[1] - 1
 
     @property
     def verdict(self) -> str:
-        """ "slower" or "faster" where the quartile ranges are apart and the median moved by more than 5 %."""
+        """Return "slower" or "faster" where the quartile ranges are apart and the median moved by more than 5 %."""
         if self.moved > THRESHOLD and self.new[0] > self.old[2]:
             return "slower"
         if self.moved < -THRESHOLD and self.new[2] < self.old[0]:
@@ -41,7 +41,7 @@ class Change:
 
 
 def changes(old: dict[str, Any], new: dict[str, Any]) -> list[Change]:
-    """The changes of all cases that both results hold with a common peer: the old result's fastest, if it is there."""
+    """Compare all cases that both results hold with a common peer: the old result's fastest, if it is there."""
     before = {(e["case"], e["size"], e["backend"]): e for e in old["results"]}
     found = []
     for entry in new["results"]:
@@ -52,18 +52,25 @@ def changes(old: dict[str, Any], new: dict[str, Any]) -> list[Change]:
         peer = best_peer({"contenders": {n: r for n, r in before[key]["contenders"].items() if n in common}})
         if peer is None:
             continue
-        for ours in (OURS, TAKEN):
+        for ours in WAYS:
             then, now = ratio_quartiles(before[key], peer, ours), ratio_quartiles(entry, peer, ours)
             records = [e["contenders"].get(name, {}) for e in (before[key], entry) for name in (ours, peer)]
-            # What was called once has no spread to judge by.
+            # A single call has no spread to judge by.
             if then and now and not any(record.get("once") for record in records):
-                name = entry["case"] + ours.removeprefix(OURS)
+                name = entry["case"] + suffix_of(ours)
                 found.append(Change(name, entry["size"], entry["backend"], peer, then, now))
     return found
 
 
+def _cases(result: dict[str, Any]) -> dict[str, None]:
+    """Return the names of cases, each with the way in which seqarray was called."""
+    return {
+        f"{entry['case']} ({way})": None for entry in result["results"] for way in WAYS if way in entry["contenders"]
+    }
+
+
 def warnings(old: dict[str, Any], new: dict[str, Any]) -> list[str]:
-    """What makes two results hard to compare."""
+    """Return what makes two results hard to compare."""
     then, now = old["machine"], new["machine"]
     texts = [
         f"{what} differs: {then.get(what)} and {now.get(what)}"
@@ -78,4 +85,9 @@ def warnings(old: dict[str, Any], new: dict[str, Any]) -> list[str]:
     keys = [{(e["case"], e["size"], e["backend"]) for e in result["results"]} for result in (old, new)]
     if keys[0] != keys[1]:
         texts.append(f"{len(keys[0] ^ keys[1])} cases are in one of the results only")
+    before, after = _cases(old), _cases(new)
+    if gone := [name for name in before if name not in after]:
+        texts.append(f"gone, only the old result has them: {', '.join(gone)}")
+    if added := [name for name in after if name not in before]:
+        texts.append(f"new, only the new result has them: {', '.join(added)}")
     return texts

@@ -2,9 +2,9 @@
 
     python -m benchmarks.cupy_host [--markdown PATH]
 
-Runs CuPy on the host (tests/cupy_host): CuPy's own code with nothing launched and nothing copied.  So it says what a
-call costs before a device has anything to do, without what the CUDA driver adds for every launch; about a device it
-says nothing.
+Runs CuPy on the host (tests/cupy_host): CuPy's own code with nothing launched and nothing copied.  So the times are of
+a call until a device has anything to do, without the part that the CUDA driver adds for every launch.  They are no
+measure of a device.
 """
 
 from __future__ import annotations
@@ -29,17 +29,20 @@ Pair = tuple[Callable[[], Any], Callable[[], Any]]
 
 
 def pairs(cupy: Any) -> dict[str, Pair]:
-    """By name, what seqarray does and what CuPy does instead."""
+    """Return by name what seqarray does and what CuPy does instead."""
 
     def arrays(count: int, rows: Callable[[int], int] = lambda _: 4) -> list[Any]:
         return [cupy.zeros((rows(i), 4), "float32") for i in range(count)]
 
-    def joins(elements: list[Any], theirs: list[Any] | None = None, *, stack: int = 0) -> tuple[Pair, Pair]:
-        sequence, function = sa.ArraySequence(elements), cupy.stack if stack else cupy.concatenate
-        other = theirs or elements
+    def joins(elements: list[Any], *, stack: int) -> tuple[Pair, Pair]:
+        function = cupy.stack if stack else cupy.concatenate
+
+        def construct_and_join() -> Any:
+            return sa.concat_from_sequence(sa.sequence_construct(*elements), axis=0, new_axis=stack)
+
         return (
-            (lambda: sa.concat_from_sequence(elements, axis=0, new_axis=stack), lambda: function(other)),
-            (lambda: sa.concat_from_sequence(sequence, axis=0, new_axis=stack), lambda: function(other)),
+            (lambda: sa.concat_from_sequence(elements, axis=0, new_axis=stack), lambda: function(elements)),
+            (construct_and_join, lambda: function(elements)),
         )
 
     named: dict[str, Pair] = {}
@@ -50,11 +53,12 @@ def pairs(cupy: Any) -> dict[str, Pair]:
         ("concat of 128, equal", arrays(128), 0),
         ("concat of 300, ragged", arrays(300, lambda i: i % 5 + 1), 0),
         ("stack of 3", arrays(3), 1),
+        ("stack of 16", arrays(16), 1),
+        ("stack of 128", arrays(128), 1),
         ("stack of 10 000", arrays(10_000), 1),
         ("concat of 10 000", arrays(10_000), 0),
     ):
-        from_list, again = joins(elements, stack=stack)
-        named[f"{name}, from a list"], named[f"{name}, from a sequence again"] = from_list, again
+        named[f"{name}, from a list"], named[f"{name}, construct + join"] = joins(elements, stack=stack)
 
     base = cupy.zeros((8, 10_000), "float32")
     chunks = sa.split_to_sequence(base, axis=1)
@@ -62,7 +66,7 @@ def pairs(cupy: Any) -> dict[str, Pair]:
     uneven = sa.split_to_sequence(cupy.zeros((8, int(sizes.sum())), "float32"), sizes, axis=1)
     for name, run in (("10 000 chunks of one split", chunks), ("10 000 uneven chunks of one split", uneven)):
         views = list(run)
-        # A slice knows nothing yet, so that the join is worked out each time.
+        # A slice is a new sequence, so that every join is the first one of its sequence.
         named[f"concat of {name}"] = (
             lambda run=run: sa.concat_from_sequence(run[:], axis=1),
             lambda views=views: cupy.concatenate(views, axis=1),
@@ -84,7 +88,7 @@ def pairs(cupy: Any) -> dict[str, Pair]:
 
 
 def timed(ours: Callable[[], Any], theirs: Callable[[], Any]) -> dict[str, Any]:
-    """Both, in turn."""
+    """Time both in turn."""
     contenders = [Contender("seqarray", [ours]), Contender("cupy", [theirs])]
     for contender in contenders:
         contender.once()
@@ -99,7 +103,7 @@ def timed(ours: Callable[[], Any], theirs: Callable[[], Any]) -> dict[str, Any]:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Print the table, and write it to a file if asked to."""
+    """Print the table, and write it to a file if one is given."""
     arguments = sys.argv[1:] if arguments is None else arguments
     parser = argparse.ArgumentParser(prog="python -m benchmarks.cupy_host", description=__doc__.splitlines()[0])
     parser.add_argument("--markdown", type=Path, metavar="PATH", help="write the table here too")
@@ -140,9 +144,10 @@ def _heading(about: dict[str, Any]) -> list[str]:
         f"{about['date']}, commit {about['commit'][:12]}, {about['cpu']}, no GPU; `{about['command']}`",
         "",
         "The time that the host spends on a call, on CuPy on the host: CuPy's own code with nothing launched and",
-        "nothing copied, and without what the CUDA driver adds for every launch, allocation and transfer.  It says",
-        "nothing about a device.  Medians of rounds in turn; the ratio is seqarray's time by CuPy's.  A list is looked",
-        "through each time; a sequence knows its elements from the first join on.",
+        "nothing copied, and without the time that the CUDA driver adds for every launch, allocation and transfer.",
+        "This is no measure of a device.  Medians of rounds in turn; the ratio is seqarray's time by CuPy's.",
+        "Construct + join: a sequence is made of the arrays and joined, and both calls are timed.  Chunks of one split",
+        "are joined as the sequence that the split made.",
         "",
     ]
 

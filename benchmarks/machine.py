@@ -1,4 +1,4 @@
-"""What a result has to say about the machine and the software it was made with."""
+"""Facts about the machine and the software that are kept with a result, and memory for inputs."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import platform
 import shlex
 import subprocess
 import sys
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from math import prod
 from pathlib import Path
@@ -24,11 +25,22 @@ OWN_MEMORY_FROM = 128 << 10
 #: From this size on NumPy asks for huge pages.
 HUGE_PAGES_FROM = 4 << 20
 
-_PACKAGES = ("seqarray", "numpy", "array-api-compat", "torch", "jax", "dask", "cupy", "onnx", "onnxruntime")
 
+def description(
+    command: list[str], packages: Iterable[str] = (), threads: Mapping[str, int] | None = None
+) -> dict[str, Any]:
+    """Describe versions, commit, processor and device, thread counts, date and command line.
 
-def description(command: list[str]) -> dict[str, Any]:
-    """Versions, commit, processor and device, thread counts, date and command line."""
+    Parameters
+    ----------
+    command : list of str
+        The command line that made the result.
+    packages : iterable of str
+        Distributions whose versions are kept, beside those of seqarray and what it needs.
+    threads : mapping, optional
+        From the names of other libraries to the numbers of their threads.
+    """
+    named = dict.fromkeys(("seqarray", "numpy", "array-api-compat", *packages))
     return {
         "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
         "command": shlex.join(command),
@@ -39,8 +51,8 @@ def description(command: list[str]) -> dict[str, Any]:
         "cpus": cpu_count(),
         "gpu": gpu_name(),
         "last_level_cache_bytes": last_level_cache(),
-        "versions": {package: version for package in _PACKAGES if (version := _version(package))},
-        "threads": thread_counts(),
+        "versions": {package: version for package in named if (version := _version(package))},
+        "threads": {"seqarray": sa.get_num_threads(), **(threads or {})},
     }
 
 
@@ -54,7 +66,7 @@ def _version(package: str) -> str:
 
 
 def commit() -> str:
-    """The checkout's commit, with a plus sign where files differ from it; "" outside a checkout."""
+    """Return the checkout's commit, with a plus sign where files differ from it; "" outside a checkout."""
     folder = Path(__file__).parent
 
     def git(*arguments: str) -> str:
@@ -69,7 +81,7 @@ def commit() -> str:
 
 
 def cpu_name() -> str:
-    """The processor's name, as far as the system tells it."""
+    """Return the processor's name, where the system has it."""
     info = Path("/proc/cpuinfo")
     if info.exists():
         for line in info.read_text().splitlines():
@@ -79,12 +91,12 @@ def cpu_name() -> str:
 
 
 def cpu_count() -> int:
-    """Processors that this process may use."""
+    """Count the processors that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def gpu_name() -> str:
-    """The name of the first GPU that CuPy can use; "" without one."""
+    """Return the name of the first GPU that CuPy can use; "" without one."""
     cupy = sys.modules.get("cupy")
     if cupy is None or not cupy.cuda.is_available():
         return ""
@@ -92,7 +104,7 @@ def gpu_name() -> str:
 
 
 def last_level_cache() -> int:
-    """Bytes of the largest cache; 32 MiB where the system does not tell."""
+    """Return the bytes of the largest cache; 32 MiB where they cannot be found."""
     sizes = []
     for entry in Path("/sys/devices/system/cpu/cpu0/cache").glob("index*/size"):
         text = entry.read_text().strip()
@@ -102,7 +114,7 @@ def last_level_cache() -> int:
 
 
 def available_memory() -> int:
-    """Bytes of memory that may be filled without swapping; 4 GiB where the system does not tell."""
+    """Return the bytes of memory that may be filled without swapping; 4 GiB where they cannot be found."""
     info = Path("/proc/meminfo")
     if info.exists():
         for line in info.read_text().splitlines():
@@ -112,7 +124,7 @@ def available_memory() -> int:
 
 
 def filled(shape: tuple[int, ...], value: float, dtype: Any) -> np.ndarray:
-    """An array that, if it is large, lies in memory of its own.
+    """Make an array that, if it is large, lies in memory of its own.
 
     Large inputs that the C library had made would leave holes behind, in which it then makes results: without the fresh
     pages that these cost in a program where the holes are not.
@@ -127,13 +139,3 @@ def filled(shape: tuple[int, ...], value: float, dtype: Any) -> np.ndarray:
     array = np.frombuffer(memory, dtype).reshape(shape)
     array.fill(value)
     return array
-
-
-def thread_counts() -> dict[str, int]:
-    """Threads of each library that has a say in it."""
-    counts = {"seqarray": sa.get_num_threads()}
-    if "torch" in sys.modules:
-        counts["torch"] = int(sys.modules["torch"].get_num_threads())
-    if "onnxruntime" in sys.modules:
-        counts["onnxruntime"] = cpu_count()
-    return counts

@@ -1,4 +1,4 @@
-"""Timing contenders against each other in one process, and the statistics of it.
+"""Timing of contenders against each other in one process, and its statistics.
 
 Shared machines drift, by a factor of two within seconds.  So all contenders of a case take turns, round by round, and
 what is compared are ratios within a round: a drift hits both sides of them.
@@ -22,7 +22,7 @@ Work = Callable[[], Any]
 ONCE_SECONDS = 2.0
 #: A call that is predicted to take longer than this is left out.
 LEFT_OUT_SECONDS = 10.0
-#: A turn lasts this long at least, however little time there is: a single short call says more of what ran before it.
+#: A turn lasts this long at least, however little time there is: one short call depends on what ran before it.
 TURN_SECONDS = 0.001
 #: The same for a turn on one input by work that threads share: the first calls of a turn wake them.
 HOT_TURN_SECONDS = 0.015
@@ -35,7 +35,7 @@ WARM_CALLS, WARM_SECONDS = 5, 0.015
 
 
 class ContenderError(Exception):
-    """A contender has raised; which one, and what."""
+    """The error of a contender, with its name."""
 
     def __init__(self, name: str, error: Exception) -> None:
         super().__init__(name)
@@ -76,7 +76,7 @@ class Contender:
         self.run([self.works[0 if hot else next(self.sets)]])
 
     def run(self, works: Iterable[Work]) -> None:
-        """Do all of these, with as little around them as timeit has."""
+        """Call all of these, with as little around them as timeit has."""
         finish = self.finish
         try:
             if finish is None:
@@ -98,7 +98,7 @@ class Contender:
 
 
 def seconds_per_call(contender: Contender, calls: int, *, hot: bool, clock: Clock = time.perf_counter) -> float:
-    """Mean time of one call in one round of `calls` calls.
+    """Return the mean time of one call in one round of `calls` calls.
 
     As in timeit, no garbage is collected meanwhile: what that takes depends on all that other libraries have made.
     """
@@ -115,12 +115,12 @@ def seconds_per_call(contender: Contender, calls: int, *, hot: bool, clock: Cloc
 
 
 def warm_up_seconds(one_call: float) -> float:
-    """About how long a contender takes to warm up."""
+    """Estimate how long a contender takes to warm up."""
     return min(WARM_CALLS * one_call, WARM_SECONDS + one_call)
 
 
 def calls_for(seconds: float, one_call: float) -> int:
-    """How many calls make a round of about `seconds`."""
+    """Return the number of calls that make a round of about `seconds`."""
     return max(1, min(100_000, round(seconds / max(one_call, 1e-9))))
 
 
@@ -134,12 +134,12 @@ def interleaved(
     clock: Clock = time.perf_counter,
     sleep: Callable[[float], None] = time.sleep,
 ) -> dict[str, list[float]]:
-    """Time per call of every contender in each of its rounds.
+    """Time every contender, and return its time per call in each of its rounds.
 
-    Within a round all contenders take turns; who begins moves on by one each round, so that nobody always runs after
-    the same neighbour.  With `hot`, every turn begins with calls that are not timed.  With `settle`, nobody runs beside
-    threads of another library that still spin, and every turn begins with a call that is not timed: memory that is used
-    again is in the cache or not, according to who ran before.
+    Within a round all contenders take turns; the first one is another in each round, so that none always runs after
+    the same neighbour.  With `hot`, every turn begins with calls that are not timed.  With `settle`, none runs beside
+    threads of another library that still spin, and every turn begins with a call that is not timed: whether memory that
+    is used again is in the cache depends on which contender ran before.
     """
     times: dict[str, list[float]] = {contender.name: [] for contender in contenders}
     settler = _Settler(contenders if settle else (), sleep)
@@ -166,7 +166,7 @@ def after_pauses(
     clock: Clock = time.perf_counter,
     sleep: Callable[[float], None] = time.sleep,
 ) -> dict[str, list[float]]:
-    """Times of single calls on one input, each after a pause: what a hot loop hides is the cost of waking a thread."""
+    """Time single calls on one input, each after a pause: a hot loop hides the cost of waking a thread."""
     times: dict[str, list[float]] = {contender.name: [] for contender in contenders}
     settler = _Settler(contenders if settle else (), sleep)
     for number in range(max(rounds.values())):
@@ -174,19 +174,19 @@ def after_pauses(
             if number >= rounds[contender.name]:
                 continue
             settler.wait_before(contender)
-            contender.warm_up(clock)  # so that what comes before the pause is its own
+            contender.warm_up(clock)  # so that the caches hold what its own calls have left before the pause
             sleep(pause)
             times[contender.name].append(seconds_per_call(contender, 1, hot=True, clock=clock))
     return times
 
 
 class _Settler:
-    """Lets threads of another library come to rest before somebody's turn."""
+    """Waits before the turn of a contender until threads of other libraries have come to rest."""
 
     def __init__(self, contenders: Sequence[Contender], sleep: Callable[[float], None]) -> None:
         self.sleep = sleep
         self.settles = bool(contenders)
-        # What ran before the first turn is not known: it may have been any of them.
+        # Any of them may have run before the first turn.
         self.spinning = {contender.spins for contender in contenders} - {""}
 
     def wait_before(self, contender: Contender) -> None:
@@ -197,12 +197,12 @@ class _Settler:
 
 
 def settling(spins: Sequence[str]) -> list[int]:
-    """Which contenders wait for another library's threads in each round, given whose threads spin after each."""
+    """Return which contenders wait for another library's threads in each round, given whose threads spin after each."""
     return [i for i, own in enumerate(spins) if spins[i - 1] not in ("", own)]
 
 
 def quartiles(values: Sequence[float]) -> tuple[float, float, float]:
-    """First quartile, median and third quartile."""
+    """Return first quartile, median and third quartile."""
     if len(values) == 1:
         return values[0], values[0], values[0]
     lower, middle, upper = statistics.quantiles(values, n=4, method="inclusive")
@@ -210,12 +210,12 @@ def quartiles(values: Sequence[float]) -> tuple[float, float, float]:
 
 
 def ratios(ours: Sequence[float], theirs: Sequence[float]) -> list[float]:
-    """Our time divided by theirs, round by round, as far as both went; below 1 we are faster."""
+    """Divide our time by theirs, round by round, as far as both went; below 1 we are faster."""
     return [a / b for a, b in zip(ours, theirs, strict=False)]
 
 
 def predicted(history: Sequence[tuple[float, float]], work: float) -> float:
-    """Time of a call at an amount of work, from (work, seconds) of smaller ones.
+    """Predict the time of a call at an amount of work, from (work, seconds) of smaller ones.
 
     The last two give the power by which time grows, from linear to quadratic: one call that a busy machine has held up
     must not look like more.  One alone is taken as linear.

@@ -7,12 +7,14 @@ from typing import Any
 
 from benchmarks import measure
 from benchmarks.cases import CASES
-from benchmarks.reporting import OURS, best_peer, is_limit, is_ours, ratio_quartiles
+from benchmarks.reporting import TAKEN, WAYS, best_peer, is_limit, is_ours, ratio_quartiles, suffix_of
 
-#: Line and marker of each contender: told apart without colour.
+#: Line and marker of each contender, different without colour.
 _STYLES = {
     "seqarray": {"color": "black", "marker": "o", "linewidth": 2.0},
     "seqarray, list": {"color": "black", "marker": "o", "linestyle": "--", "markerfacecolor": "white"},
+    "seqarray, construct + join": {"color": "black", "marker": "v", "linestyle": ":"},
+    "seqarray, all taken": {"color": "black", "marker": "+", "linestyle": "-."},
     "numpy": {"color": "0.35", "marker": "s"},
     "torch": {"color": "0.35", "marker": "^", "linestyle": "--"},
     "torch (CUDA)": {"color": "0.35", "marker": "^", "linestyle": "--"},
@@ -20,6 +22,7 @@ _STYLES = {
     "onnxruntime": {"color": "0.55", "marker": "D", "linestyle": "-."},
     "onnx-reference": {"color": "0.55", "marker": "x", "linestyle": ":"},
 }
+_STYLE_OF_OTHERS = {"color": "0.45", "marker": "*", "linestyle": "-"}
 
 
 def save(result: dict[str, Any], path: Path) -> None:
@@ -29,7 +32,7 @@ def save(result: dict[str, Any], path: Path) -> None:
     mpl.use("Agg")
     from matplotlib import pyplot as plt
 
-    figure, axes = plt.subplots(2, 2, figsize=(13, 15), height_ratios=(2, 3), layout="constrained")
+    figure, axes = plt.subplots(2, 2, figsize=(13, 18), height_ratios=(2, 4), layout="constrained")
     timed = [entry["backend"] for entry in result["results"]]
     backend = next((name for name in ("cupy", "numpy") if name in timed), timed[0] if timed else "numpy")
     entries = [entry for entry in result["results"] if entry["backend"] == backend]
@@ -43,13 +46,17 @@ def save(result: dict[str, Any], path: Path) -> None:
     plt.close(figure)
 
 
+def _style(name: str) -> dict[str, Any]:
+    return _STYLES.get(name, _STYLE_OF_OTHERS)
+
+
 def _taking_part(entries: list[dict[str, Any]], plot: str) -> list[dict[str, Any]]:
     names = {case.name for case in CASES if case.plot_by == plot}
     return [entry for entry in entries if entry["case"] in names and "skipped" not in entry]
 
 
 def _curves(entries: list[dict[str, Any]], mode: str = "rotating") -> dict[str, list[tuple[dict[str, Any], float]]]:
-    """Contender to its entries and median times."""
+    """Return the entries and median times of each contender."""
     curves: dict[str, list[tuple[dict[str, Any], float]]] = {}
     for entry in entries:
         for name, record in entry["contenders"].items():
@@ -75,7 +82,7 @@ def _bandwidth(axes: Any, entries: list[dict[str, Any]]) -> None:
             style = {"color": "0.75", "linestyle": ":" if "fresh" in name else "-", "linewidth": 1.0}
             style["linewidth"] = 1.0 if "1 thread," in name else 2.0
         else:
-            style = dict(_STYLES.get(name, {}))
+            style = dict(_style(name))
         axes.plot(sizes, rates, label=name, **style)
     axes.set_xscale("log")
     axes.set_ylim(bottom=0)
@@ -87,7 +94,7 @@ def _pieces(axes: Any, entries: list[dict[str, Any]]) -> None:
     for name, curve in _curves(concat).items():
         if not is_limit(name):
             counts = [entry["pieces"] for entry, _ in curve]
-            axes.plot(counts, [seconds * 1e6 for _, seconds in curve], label=name, **_STYLES.get(name, {}))
+            axes.plot(counts, [seconds * 1e6 for _, seconds in curve], label=name, **_style(name))
     axes.set_xscale("log")
     axes.set_yscale("log")
     _finish(axes, "What does a piece cost? Concat of rows of 64", "pieces", "microseconds")
@@ -97,36 +104,42 @@ def _growth(axes: Any, entries: list[dict[str, Any]]) -> None:
     for name, curve in _curves(_taking_part(entries, "growth")).items():
         counts = [entry["pieces"] for entry, _ in curve]
         label = "numpy (a list, and one concatenate)" if name == "numpy" else name
-        axes.plot(counts, [seconds * 1e3 for _, seconds in curve], label=label, **_STYLES.get(name, {}))
+        axes.plot(counts, [seconds * 1e3 for _, seconds in curve], label=label, **_style(name))
     axes.set_xscale("log")
     axes.set_yscale("log")
     _finish(axes, "Does repeated insert stay linear?", "inserts", "milliseconds")
 
 
 def _ratios(axes: Any, entries: list[dict[str, Any]]) -> None:
-    """One line for every entry: where each peer stands, seqarray being 1."""
-    rows = [entry for entry in entries if best_peer(entry) and entry["contenders"].get(OURS, {}).get("rotating")]
+    """Draw one line for every entry and way of calling seqarray: where each peer stands, seqarray being 1."""
+    rows = [
+        (entry, ours)
+        for entry in entries
+        for ours in WAYS
+        if ours != TAKEN and best_peer(entry) and entry["contenders"].get(ours, {}).get("rotating")
+    ]
     seen = set()
-    for row, entry in enumerate(reversed(rows)):
+    for row, (entry, ours) in enumerate(reversed(rows)):
         for name in entry["contenders"]:
             if is_ours(name) or is_limit(name):
                 continue
-            quartiles = ratio_quartiles(entry, name)
+            quartiles = ratio_quartiles(entry, name, ours)
             if quartiles is None:
                 continue
             lower, middle, upper = quartiles
-            style = _STYLES.get(name, {})
+            style = _style(name)
             axes.errorbar(
                 middle,
                 row,
                 xerr=[[middle - lower], [upper - middle]],
-                fmt=style.get("marker", "o"),
-                color=style.get("color", "0.5"),
+                fmt=style["marker"],
+                color=style["color"],
                 markersize=5,
                 label=None if name in seen else name,
             )
             seen.add(name)
     axes.axvline(1.0, color="black", linewidth=1.0)
     axes.set_xscale("log")
-    axes.set_yticks(range(len(rows)), [f"{e['case']}, {e['size']}" for e in reversed(rows)], fontsize="x-small")
+    labels = [f"{entry['case']}{suffix_of(ours)}, {entry['size']}" for entry, ours in reversed(rows)]
+    axes.set_yticks(range(len(rows)), labels, fontsize="x-small")
     _finish(axes, "Is it faster? Left of the line seqarray is", "seqarray's time / this library's", "")

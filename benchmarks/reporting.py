@@ -1,4 +1,4 @@
-"""Tables and plots of a result: on a terminal, as Markdown, as a picture."""
+"""Tables of a result, on a terminal and as Markdown."""
 
 from __future__ import annotations
 
@@ -10,28 +10,43 @@ from typing import Any
 
 from benchmarks import measure
 from benchmarks.cases import CASES
-from benchmarks.libraries import PEERS, Memcpy
+from benchmarks.libraries import PEERS
+from benchmarks.libraries.memcpy import Memcpy
 
 OURS = "seqarray"
 LIST = "seqarray, list"
+CONSTRUCT = "seqarray, construct + join"
 TAKEN = "seqarray, all taken"
-MODES = ("rotating", "hot", "pause 2 ms", "pause 10 ms")
+#: The ways in which seqarray is called, each with ratios of its own.
+WAYS = (OURS, LIST, CONSTRUCT, TAKEN)
+#: Older results have a pause of 10 ms in place of 50.
+MODES = ("rotating", "hot", "pause 2 ms", "pause 10 ms", "pause 50 ms")
 
 
 def load(path: Path) -> dict[str, Any]:
-    """A result that `run` has written."""
+    """Read a result that `run` has written."""
     result: dict[str, Any] = json.loads(path.read_text())
     return result
 
 
 def is_ours(name: str) -> bool:
-    """Whether a contender is seqarray."""
+    """Return whether a contender is seqarray."""
     return name.startswith(OURS)
 
 
 def is_limit(name: str) -> bool:
-    """Whether a contender is the machine's limit and no library."""
+    """Return whether a contender is the machine's limit and no library."""
     return name.startswith("memcpy")
+
+
+def suffix_of(ours: str) -> str:
+    """Return the words that follow the name of a case in tables: ", list" and the like, or ""."""
+    return ours.removeprefix(OURS)
+
+
+def main_way(entry: dict[str, Any]) -> str:
+    """Return the way whose ratios stand beside single times: a list of arrays in joins, else plain seqarray."""
+    return next((way for way in WAYS if entry["contenders"].get(way, {}).get("rotating")), OURS)
 
 
 @dataclass(frozen=True)
@@ -48,7 +63,7 @@ class Comparison:
 
 
 def best_peer(entry: dict[str, Any], mode: str = "rotating") -> str | None:
-    """The fastest contender that is neither seqarray nor the machine's limit."""
+    """Find the fastest contender that is neither seqarray nor the machine's limit."""
     medians = {
         name: measure.quartiles(record[mode])[1]
         for name, record in entry["contenders"].items()
@@ -58,7 +73,7 @@ def best_peer(entry: dict[str, Any], mode: str = "rotating") -> str | None:
 
 
 def ratio_quartiles(entry: dict[str, Any], peer: str, ours: str = OURS, mode: str = "rotating") -> Any:
-    """Quartiles of our time over a peer's, round by round; None where one of them was not timed."""
+    """Return quartiles of our time over a peer's, round by round; None where one of them was not timed."""
     records = entry["contenders"]
     if not records.get(ours, {}).get(mode) or not records.get(peer, {}).get(mode):
         return None
@@ -66,10 +81,10 @@ def ratio_quartiles(entry: dict[str, Any], peer: str, ours: str = OURS, mode: st
 
 
 def comparisons(result: dict[str, Any]) -> Iterator[Comparison]:
-    """seqarray against its best peer, wherever both were timed; splits also with every chunk taken."""
+    """Compare every way of calling seqarray with its best peer, wherever both were timed."""
     for entry in result["results"]:
         peer = best_peer(entry)
-        for ours in (OURS, TAKEN):
+        for ours in WAYS:
             quartiles = ratio_quartiles(entry, peer, ours) if peer else None
             if peer and quartiles:
                 seconds = measure.quartiles(entry["contenders"][ours]["rotating"])[1]
@@ -77,7 +92,7 @@ def comparisons(result: dict[str, Any]) -> Iterator[Comparison]:
 
 
 def time_text(seconds: float) -> str:
-    """A time with a unit that suits it."""
+    """Write a time with a unit that suits it."""
     for unit, factor in (("s", 1.0), ("ms", 1e3), ("us", 1e6)):
         if seconds * factor >= 0.9995:
             return f"{seconds * factor:.3g} {unit}"
@@ -88,11 +103,11 @@ SUMMARY_HEADINGS = ("case", "size", "arrays", "seqarray", "best other", "ratio (
 
 
 def summary_rows(result: dict[str, Any]) -> list[tuple[str, ...]]:
-    """One row for every entry, the worst ratio first."""
+    """Make one row for every entry and way, the worst ratio first."""
     ordered = sorted(comparisons(result), key=lambda comparison: -comparison.ratio)
     return [
         (
-            c.entry["case"] + c.ours.removeprefix(OURS),
+            c.entry["case"] + suffix_of(c.ours),
             c.entry["size"],
             c.entry["backend"],
             time_text(c.seconds),
@@ -104,13 +119,14 @@ def summary_rows(result: dict[str, Any]) -> list[tuple[str, ...]]:
 
 
 DETAIL_HEADINGS = (
-    *("contender", "time", "GB/s", "seqarray's time / this (quartiles)", "list / this", "all taken / this"),
-    *("hot", "after 2 ms", "after 10 ms", "first call", "device"),
+    *("contender", "time", "GB/s", "seqarray's time / this (quartiles)"),
+    *("list / this", "construct + join / this", "all taken / this"),
+    *("hot", "after 2 ms", "after 10 ms", "after 50 ms", "first call", "device"),
 )
 
 
 def detail_rows(entry: dict[str, Any]) -> list[tuple[str, ...]]:
-    """One row for every contender of an entry."""
+    """Make one row for every contender of an entry."""
     rows = []
     for name, record in entry["contenders"].items():
         label = name + (" (recycled memory)" if record["recycled"] and not is_limit(name) else "")
@@ -128,7 +144,7 @@ def detail_rows(entry: dict[str, Any]) -> list[tuple[str, ...]]:
                 label,
                 time_text(seconds) + (" (one call)" if record.get("once") else ""),
                 f"{entry['bytes'] / seconds / 1e9:.3g}" if entry["bytes"] >= 1 << 16 else "",
-                *(_ratio_text(entry, name, ours) for ours in (OURS, LIST, TAKEN)),
+                *(_ratio_text(entry, name, ours) for ours in WAYS),
                 *(_time_and_ratio(entry, name, mode, times) for mode in MODES[1:]),
                 time_text(record["first_call"]),
                 time_text(record["device"]) if "device" in record else "",
@@ -140,14 +156,15 @@ def detail_rows(entry: dict[str, Any]) -> list[tuple[str, ...]]:
 def _ratio_text(entry: dict[str, Any], name: str, ours: str) -> str:
     beside = name != OURS if ours == OURS else not is_ours(name)
     quartiles = ratio_quartiles(entry, name, ours) if beside else None
-    return "" if quartiles is None else "{1:.3g} ({0:.3g} to {2:.3g})".format(*quartiles)
+    return "" if quartiles is None else _quartiles_text(quartiles)
 
 
 def _time_and_ratio(entry: dict[str, Any], name: str, mode: str, times: dict[str, float]) -> str:
-    """A time of one mode, with seqarray's time over it in brackets."""
+    """Write a time of one mode, with seqarray's time over it in brackets."""
     if mode not in times:
         return ""
-    quartiles = None if name == OURS else ratio_quartiles(entry, name, OURS, mode)
+    ours = main_way(entry)
+    quartiles = None if name == ours else ratio_quartiles(entry, name, ours, mode)
     return time_text(times[mode]) + ("" if quartiles is None else f" ({quartiles[1]:.3g})")
 
 
@@ -156,7 +173,7 @@ GROWTH_HEADINGS = ("case", "arrays", "contender", "sizes", "work", "time")
 
 
 def growth_rows(result: dict[str, Any]) -> list[tuple[str, ...]]:
-    """How time grows with 8 times the work, where that is the question."""
+    """Make the rows of how time grows with 8 times the work, where that is the question."""
     growing = {case.name for case in CASES if case.plot_by == "growth"}
     entries = [entry for entry in result["results"] if entry["case"] in growing]
     rows = []
@@ -172,32 +189,76 @@ def growth_rows(result: dict[str, Any]) -> list[tuple[str, ...]]:
     return rows
 
 
+SINGLE_TITLE = "Single calls after a pause"
+SINGLE_HEADINGS = ("case", "size", "arrays", "pause", "seqarray", "other", "time", "ratio (quartiles)")
+
+
+def single_rows(result: dict[str, Any]) -> list[tuple[str, ...]]:
+    """Make the rows of single calls after a pause beside the arrays' own library, where they are the question."""
+    single = {case.name for case in CASES if case.single_calls}
+    rows = []
+    for entry in result["results"]:
+        peer = entry["backend"]
+        for ours in WAYS:
+            for mode in MODES:
+                quartiles = ratio_quartiles(entry, peer, ours, mode) if mode.startswith("pause") else None
+                if quartiles is None or entry["case"] not in single:
+                    continue
+                times = [time_text(measure.quartiles(entry["contenders"][name][mode])[1]) for name in (ours, peer)]
+                case, pause = entry["case"] + suffix_of(ours), mode.removeprefix("pause ")
+                rows.append((case, entry["size"], peer, pause, times[0], peer, times[1], _quartiles_text(quartiles)))
+    return rows
+
+
+def _quartiles_text(quartiles: Sequence[float]) -> str:
+    return "{1:.3g} ({0:.3g} to {2:.3g})".format(*quartiles)
+
+
+def _extra_tables(result: dict[str, Any]) -> Iterator[tuple[str, Sequence[str], list[tuple[str, ...]]]]:
+    """Yield title, headings and rows of the tables that answer a question of their own, where there are any."""
+    for title, headings, rows in (
+        (SINGLE_TITLE, SINGLE_HEADINGS, single_rows(result)),
+        (GROWTH_TITLE, GROWTH_HEADINGS, growth_rows(result)),
+    ):
+        if rows:
+            yield title, headings, rows
+
+
 def notes(result: dict[str, Any]) -> list[str]:
-    """What has to be known to read the tables."""
+    """Return the lines that explain the tables."""
     shown = {name for entry in result["results"] for name in entry["contenders"]}
+    modes = {mode for entry in result["results"] for record in entry["contenders"].values() for mode in record}
+    pauses = [mode.replace("pause", "after") for mode in MODES if mode.startswith("pause") and mode in modes]
     cache = result["machine"]["last_level_cache_bytes"] >> 20
     texts = [
         (
             "time: median of rounds in which all contenders took turns, on inputs that rotate through more than the "
             f"last-level cache ({cache} MiB) where memory and time allow, from contender to contender; hot: on the "
-            "same input again and again; after 2 ms, after 10 ms: single calls on that input after a pause; both after "
-            f"{measure.WARM_CALLS} calls, or as many as take {measure.WARM_SECONDS * 1e3:.0f} ms, that are not timed; "
-            "first call: with nothing warm. As in timeit, no garbage is collected while the clock runs."
+            "same input again and again"
+            + (f"; {', '.join(pauses)}: single calls on that input after a pause" if pauses else "")
+            + f"; after {measure.WARM_CALLS} calls, or as many as take {measure.WARM_SECONDS * 1e3:.0f} ms, that are "
+            "not timed; first call: with nothing warm. As in timeit, no garbage is collected while the clock runs."
         ),
         (
             "ratio: median of the ratios within a round, and their quartiles; below 1 seqarray is faster. In brackets "
-            "behind a time: the same median, of that column. GB/s: bytes of the result."
+            "behind a time: the same median, of that column; in joins, that of a list. GB/s: bytes of the result."
         ),
         (
             "After a call the threads of torch and onnxruntime spin for a while, and keep a processor busy. In cases "
-            f"that use threads, whoever comes next waits {measure.SETTLE_SECONDS * 1e3:.0f} ms, unless those threads "
+            f"that use threads, the next contender waits {measure.SETTLE_SECONDS * 1e3:.0f} ms, unless those threads "
             "are its own, and every turn begins with a call that is not timed."
         ),
     ]
     texts.append(
-        "seqarray: given a sequence that lives on; list: a list of arrays each time; all taken: every chunk of a split "
-        "is then asked for; recycled memory: of an earlier result, so that the first call is another matter."
+        "list: a join of a list of arrays; construct + join: a sequence is made of the arrays and joined, and both "
+        "calls are timed; all taken: every chunk of a split is then taken out; recycled memory: of an earlier result, "
+        "so that the first call takes longer."
     )
+    if any({OURS, LIST} <= entry["contenders"].keys() for entry in result["results"]):
+        texts.append(
+            "seqarray, in joins: a sequence that had been joined before. This is no longer timed; brackets behind "
+            "times of joins are of it."
+        )
     for peers in PEERS.values():
         for name, peer in peers.items():
             if peer.note and name in shown and peer.note not in texts:
@@ -210,7 +271,7 @@ def notes(result: dict[str, Any]) -> list[str]:
 
 
 def heading(result: dict[str, Any]) -> str:
-    """Where and with what a result was made."""
+    """Describe where and with what a result was made."""
     m = result["machine"]
     commit = m["commit"][:12] + m["commit"][40:]  # with the sign of a changed tree
     versions = ", ".join(f"{name} {version}" for name, version in m["versions"].items())
@@ -223,19 +284,18 @@ def heading(result: dict[str, Any]) -> str:
 
 
 def markdown(result: dict[str, Any]) -> str:
-    """A whole result as Markdown."""
+    """Write a whole result as Markdown."""
     lines = ["# Benchmark of seqarray", "", heading(result), ""]
     lines += [f"* {note}" for note in notes(result)]
     lines += ["", "## seqarray against the fastest other library, worst first", ""]
     lines += _markdown_table(SUMMARY_HEADINGS, summary_rows(result))
-    growth = growth_rows(result)
-    if growth:
-        lines += ["", f"## {GROWTH_TITLE}", "", *_markdown_table(GROWTH_HEADINGS, growth)]
-    title = ""
+    for title, headings, rows in _extra_tables(result):
+        lines += ["", f"## {title}", "", *_markdown_table(headings, rows)]
+    shown = ""
     for entry in result["results"]:
-        if entry["title"] != title:
-            title = entry["title"]
-            lines += ["", f"## {entry['case']}: {title}"]
+        if entry["title"] != shown:
+            shown = entry["title"]
+            lines += ["", f"## {entry['case']}: {shown}"]
         lines += ["", f"### {entry['size']}, {entry['backend']} arrays", ""]
         if "skipped" in entry:
             lines.append(f"skipped: {entry['skipped']}")
@@ -245,14 +305,14 @@ def markdown(result: dict[str, Any]) -> str:
 
 
 def _markdown_table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-    # A column that says nothing in any row is left out.
+    # A column that is empty in all rows is left out.
     kept = [i for i in range(len(headings)) if any(row[i] for row in rows)] or [0]
     table = [headings, ["---"] * len(headings), *rows]
     return ["| " + " | ".join(row[i].replace("|", "\\|") for i in kept) + " |" for row in table]
 
 
 def show(result: dict[str, Any], console: Any, *, details: bool = True) -> None:
-    """A whole result on a terminal."""
+    """Print a whole result on a terminal."""
     from rich.markup import escape
     from rich.table import Table
 
@@ -277,10 +337,9 @@ def show(result: dict[str, Any], console: Any, *, details: bool = True) -> None:
     for row in summary_rows(result):
         table.add_row(*row)
     console.print(table)
-    growth = growth_rows(result)
-    if growth:
-        table = Table(*GROWTH_HEADINGS, title=GROWTH_TITLE, title_justify="left")
-        for row in growth:
+    for title, headings, rows in _extra_tables(result):
+        table = Table(*headings, title=title, title_justify="left")
+        for row in rows:
             table.add_row(*row)
         console.print(table)
     for note in notes(result):

@@ -1,4 +1,4 @@
-"""Running the cases: which contenders, in what order, for how long, and what is kept."""
+"""Running of the cases: which contenders, in what order, for how long, and what is kept."""
 
 from __future__ import annotations
 
@@ -14,39 +14,37 @@ from typing import Any
 import numpy as np
 
 import seqarray as sa
-from benchmarks import machine, measure
+from benchmarks import libraries, machine, measure
 from benchmarks.cases import CASES, Case
-from benchmarks.libraries import (
-    BACKENDS,
-    PEERS,
-    DeviceCopy,
-    Library,
-    Memcpy,
-    NumPy,
-    SeqArray,
-    SeqArrayList,
-    SeqArrayTaken,
-)
+from benchmarks.libraries import BACKENDS, PEERS
+from benchmarks.libraries.base import Library
+from benchmarks.libraries.memcpy import limits
+from benchmarks.libraries.numpy import NumPy
+from benchmarks.libraries.seqarray import ways
 from benchmarks.measure import Contender
 
 #: Input sets of a case, at most: more would only take longer to make.
 MOST_SETS = 64
 MOST_PIECES = 40_000
 
-#: Of results of more bytes, what it costs to wake a thread is too little to show.
+#: Above this size of a result, the cost of waking a thread is too small a part of the time to show.
 PAUSED_BELOW = 64 << 20
+
+#: From this size of a result on, the machine's limit is measured: below it, the calls would be and not the copies.
+LIMITS_FROM = 1 << 20
 
 #: Bytes of a result for every second of a call, as a guess before it is known.
 SLOW = 4e9
 
-PAUSES = {"pause 2 ms": 0.002, "pause 10 ms": 0.010}
+#: A program does something else between two calls, and threads and processors go to sleep meanwhile.
+PAUSES = {"pause 2 ms": 0.002, "pause 50 ms": 0.050}
 
 
 @dataclass(frozen=True)
 class Plan:
     """How much time there is, and how it is used."""
 
-    seconds: float = 300.0
+    seconds: float = 420.0
     rounds: int = 11
     hot_rounds: int = 7
     #: Even where time is short; 3 where a call takes over a quarter of a second.
@@ -60,18 +58,21 @@ class Plan:
     rotation: int = machine.last_level_cache() * 5 // 4
 
     def pauses_for(self, task: Task) -> dict[str, float]:
-        """The pauses after which a task is timed too."""
-        paused = self.pauses and task.case.threads and task.case.amounts[task.size][1] < PAUSED_BELOW
+        """Return the pauses after which a task is timed too."""
+        threads = task.case.threads and BACKENDS[task.backend].threaded_copies
+        paused = self.pauses and threads and task.case.amounts[task.size][1] < PAUSED_BELOW
         return PAUSES if paused else {}
 
     def rounds_of(self, task: Task) -> int:
-        """Rounds of a task, all ways of timing it together."""
+        """Count the rounds of a task, all ways of timing it together."""
         return self.rounds * (1 + len(self.pauses_for(task))) + self.hot_rounds
 
     def untimed_seconds(self, task: Task, spins: Sequence[str], one_calls: Sequence[float]) -> float:
-        """What is spent on waits and on calls that are not timed, by contenders of whom one call takes so long."""
-        warm_rounds = self.rounds * len(self.pauses_for(task)) + self.hot_rounds
+        """Return the time of pauses, waits and untimed calls, from the time of one call of each contender."""
+        pauses = self.pauses_for(task)
+        warm_rounds = self.rounds * len(pauses) + self.hot_rounds
         seconds = sum(map(measure.warm_up_seconds, one_calls)) * warm_rounds
+        seconds += sum(pauses.values()) * self.rounds * len(one_calls)
         if task.case.threads:
             seconds += len(measure.settling(spins)) * measure.SETTLE_SECONDS * self.rounds_of(task)
             seconds += sum(one_calls) * self.rounds
@@ -93,30 +94,30 @@ class Task:
 
     @property
     def work(self) -> int:
-        """What time grows with: bytes, or pieces where all sizes have the same bytes or hardly any."""
+        """Return what time grows with: bytes, or pieces where all sizes have the same bytes or hardly any."""
         pieces, nbytes = self.case.amounts[self.size]
         same_bytes = len({size for _, size in self.case.amounts.values()}) == 1
         return pieces if same_bytes else max(nbytes, pieces)
 
 
 class Reporter:
-    """What a run tells while it goes on; the command line shows it as a progress bar."""
+    """Receives the events of a run; the command line shows them as a progress bar."""
 
     def start(self, tasks: int) -> None:
-        """The number of tasks is known."""
+        """Receive the number of tasks."""
 
     def task(self, task: Task) -> None:
-        """A task begins."""
+        """Receive a task that begins."""
 
     def done(self) -> None:
-        """A task has ended."""
+        """Receive the end of a task."""
 
-    def say(self, text: str) -> None:
-        """Something worth a line."""
+    def message(self, text: str) -> None:
+        """Receive a line for the user."""
 
 
 def tasks(pattern: str, backends: Sequence[str], *, quick: bool) -> list[Task]:
-    """What a run consists of."""
+    """Return the tasks of the cases that match a pattern."""
     chosen = []
     for case in CASES:
         if not any(fnmatch.fnmatch(case.name, one.strip()) for one in pattern.split(",")):
@@ -126,7 +127,7 @@ def tasks(pattern: str, backends: Sequence[str], *, quick: bool) -> list[Task]:
                 continue
             for backend in backends:
                 on_gpu_only = size in case.gpu_sizes and backend != "cupy"
-                if backend in case.backends and not on_gpu_only:
+                if case.runs_on(backend) and not on_gpu_only:
                     chosen.append(Task(case, size, backend))
     return chosen
 
@@ -161,11 +162,12 @@ def run(
         interrupted = True
     finally:
         gc.unfreeze()
-    return {"machine": machine.description(command), "interrupted": interrupted, "results": results}
+    described = machine.description(command, libraries.packages(), libraries.thread_counts())
+    return {"machine": described, "interrupted": interrupted, "results": results}
 
 
 def _needs(task: Task, peers: Sequence[str], plan: Plan) -> tuple[float, float]:
-    """Seconds that a task spends on what is not timed, and its share of the rest: turns of contenders and inputs."""
+    """Return the seconds of a task that are not timed, and its share of the rest: turns of contenders and inputs."""
     able = [library for library in libraries_for(task, peers) if library.does(task.case.work)]
     one_call = task.case.amounts[task.size][1] / SLOW
     untimed = plan.untimed_seconds(task, [library.spins for library in able], [one_call] * len(able))
@@ -194,7 +196,7 @@ def _entry(
     need = 12 * nbytes
     if need > machine.available_memory():
         entry["skipped"] = f"needs about {need >> 20} MiB of memory; {machine.available_memory() >> 20} MiB are free"
-        reporter.say(f"{task.case.name} {task.size}: {entry['skipped']}")
+        reporter.message(f"{task.case.name} {task.size}: {entry['skipped']}")
         return entry
     most = BACKENDS[task.backend].most_pieces
     if pieces > most:
@@ -210,23 +212,13 @@ def _entry(
 
 
 def libraries_for(task: Task, peers: Sequence[str]) -> Iterator[Library]:
-    """Everything that may be timed on a task, seqarray first."""
-    backend = BACKENDS[task.backend]
-    yield SeqArray(backend)
-    yield SeqArrayList(backend)
-    yield SeqArrayTaken(backend)
+    """Make everything that may be timed on a task, seqarray first."""
+    yield from ways(BACKENDS[task.backend])
     for name, peer in PEERS[task.backend].items():
         if (name in peers or name == task.backend) and not peer.missing():
             yield peer
-    if task.case.amounts[task.size][1] < 1 << 20:
-        return
-    if task.backend == "cupy":
-        yield DeviceCopy()
-    if task.backend == "numpy":
-        sources: dict[int, np.ndarray] = {}
-        for fresh in (True, False):
-            for threads in sorted({1, machine.cpu_count()}):
-                yield Memcpy(threads, fresh=fresh, sources=sources)
+    if task.case.amounts[task.size][1] >= LIMITS_FROM:
+        yield from limits(task.backend)
 
 
 class _Task:
@@ -242,7 +234,7 @@ class _Task:
 
     def prepare(
         self,
-        libraries: Iterator[Library],
+        candidates: Iterator[Library],
         history: dict[tuple[str, str, str], list[tuple[float, float]]],
         reporter: Reporter,
     ) -> None:
@@ -255,14 +247,14 @@ class _Task:
         sets = cycle(range(len(arguments)))
         # These results lie in memory that is given, or in that of the input.
         makes_memory = task.case.work not in ("concat_out", "split_views")
-        for library in libraries:
+        for library in candidates:
             recycled = makes_memory and library.recycles_at(task.case.amounts[task.size][1])
             record: dict[str, Any] = {"recycled": recycled}
             estimate = measure.predicted(history.get((task.case.name, task.backend, library.name), []), task.work)
             if estimate > measure.LEFT_OUT_SECONDS:
                 record["left_out"] = f"predicted to take {estimate:.0f} s a call"
                 self.entry["contenders"][library.name] = record
-                reporter.say(f"{task.case.name} {task.size}: {library.name} is left out: {record['left_out']}")
+                reporter.message(f"{task.case.name} {task.size}: {library.name} is left out: {record['left_out']}")
                 continue
             try:
                 works = [getattr(library, task.case.work)(*one) for one in arguments]
@@ -273,16 +265,16 @@ class _Task:
                 self._check(contender, library, expected, record)
             except measure.ContenderError as failed:
                 record["error"] = failed.text
-                reporter.say(f"{task.case.name} {task.size}: {library.name}: {record['error']}")
+                reporter.message(f"{task.case.name} {task.size}: {library.name}: {record['error']}")
             except Exception as error:  # one contender that fails must not end the others
                 record["error"] = f"{type(error).__name__}: {error}".splitlines()[0]
-                reporter.say(f"{task.case.name} {task.size}: {library.name}: {record['error']}")
+                reporter.message(f"{task.case.name} {task.size}: {library.name}: {record['error']}")
             else:
                 self.contenders.append(contender)
             self.entry["contenders"][library.name] = record
 
     def _set_count(self) -> int:
-        """Enough input sets to be larger than the last-level cache, where memory allows."""
+        """Count the input sets that are together larger than the last-level cache, where memory allows."""
         if not BACKENDS[self.task.backend].rotates:
             return 1
         pieces, nbytes = self.task.case.amounts[self.task.size]
@@ -292,13 +284,13 @@ class _Task:
         return max(1, min(wanted, allowed, MOST_SETS, MOST_PIECES // pieces))
 
     def _check(self, contender: Contender, library: Library, expected: Any, record: dict[str, Any]) -> None:
-        """The first call: its time is kept, and its answer must be right."""
+        """Make the first call: its time is kept, and its answer must be right."""
         sa.host_pool.free_all_blocks()
         start = time.perf_counter()
         result = contender.works[0]()
         library.finish(result)
         record["first_call"] = time.perf_counter() - start
-        if not library.name.startswith("memcpy") and not _same(library.host(result), expected):
+        if not library.limit and not _same(library.host(result), expected):
             raise ValueError("wrong answer")
         one_call = record["first_call"]
         # It may have compiled, and threads may have had to wake.
@@ -348,7 +340,7 @@ class _Task:
                     for kept in phases:
                         record.pop(kept, None)
                     record["error"] = failed.text
-                    self.reporter.say(f"{self.task.case.name} {self.task.size}: {failed.name}: {failed.text}")
+                    self.reporter.message(f"{self.task.case.name} {self.task.size}: {failed.name}: {failed.text}")
                     contenders = [c for c in contenders if c.name != failed.name]
         for contender in contenders:
             if contender.device_seconds is not None:
@@ -362,7 +354,7 @@ class _Task:
 
 
 def _same(actual: Any, expected: Any) -> bool:
-    """Equality in number, shape, dtype and every value."""
+    """Compare number, shape, dtype and every value."""
     if isinstance(expected, list):
         return len(actual) == len(expected) and all(map(_same, actual, expected))
     return bool(actual.dtype == expected.dtype and np.array_equal(actual, expected))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-import json
 import re
 import subprocess
 import sys
@@ -15,7 +14,6 @@ import numpy as np
 import pytest
 
 import seqarray as sa
-from benchmarks import cluster
 from seqarray._engines import threads as hostthreads
 from seqarray.testing import assert_arrays_equal, assert_sequences_equal
 
@@ -27,7 +25,7 @@ SCRIPT = Path(__file__).parents[1] / "docs" / "examples" / "beyond_one_machine.p
 
 @pytest.fixture(scope="module")
 def example() -> Any:
-    """The worked example as a module."""
+    """Import the worked example as a module."""
     spec = importlib.util.spec_from_file_location(f"docs.examples.{SCRIPT.stem}", SCRIPT)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
@@ -89,46 +87,11 @@ def test_chunks_of_cupy_arrays_take_the_same_path(example, copy):
     assert float(total) == float(example.total_rise(x, [4, 1, 5])) == 2 * 2 * (6 + 10)
 
 
-# The kept result.
-
-
-def test_the_kept_result_is_of_more_data_than_memory_and_right():
-    kept = json.loads(cluster.RESULTS.read_text(encoding="utf-8"))
-    job = kept["job"]
-    assert (job["data_bytes"], job["memory_limit_bytes"], job["workers"]) == (4_000_000_000, 1_000_000_000, 2)
-    assert (job["right"], job["killed"], len(job["peak_bytes"])) == (True, 0, 2)
-    assert 0 < max(job["peak_bytes"]) < job["memory_limit_bytes"]
-    assert cluster.RESULTS.with_suffix(".md").read_text(encoding="utf-8") == cluster.report(kept["machine"], job)
-
-
-def test_the_benchmark_says_what_is_missing(monkeypatch, capsys, tmp_path):
-    monkeypatch.setitem(sys.modules, "distributed", None)
-    assert cluster.main(["--json", str(tmp_path / "result.json")]) == 2
-    assert "needs dask and distributed" in capsys.readouterr().err
-    assert not list(tmp_path.iterdir())
-
-
-def test_the_benchmark_writes_what_it_measured(monkeypatch, capsys, tmp_path):
-    pytest.importorskip("distributed", reason="distributed is not installed")
-    measured = json.loads(cluster.RESULTS.read_text(encoding="utf-8"))["job"]
-    for changes, status in (({}, 0), ({"right": False}, 1), ({"killed": 1}, 1)):
-        job = measured | changes
-        monkeypatch.setattr(cluster, "measure", lambda megabytes, memory_limit, job=job: job)
-        assert cluster.main(["--json", str(tmp_path / "made" / "result.json")]) == status
-        written = json.loads((tmp_path / "made" / "result.json").read_text(encoding="utf-8"))
-        assert written["job"] == job
-        assert "distributed" in written["machine"]["versions"]
-        text = (tmp_path / "made" / "result.md").read_text(encoding="utf-8")
-        assert ("| total | right |" in text) == job["right"]
-        assert f"| workers killed | {job['killed']} |" in text
-        assert text in capsys.readouterr().out
-
-
 # Workers in processes of their own.
 
 
 def test_more_data_than_the_workers_have_memory_for(example):
-    """The same script as the one whose figures `benchmarks` keeps, with less data and less memory."""
+    """Run the script of `benchmarks.cluster` with less data and less memory."""
     pytest.importorskip("distributed", reason="distributed is not installed")
     data, limit = 600, 250
     assert data > 2 * limit
@@ -145,7 +108,7 @@ def test_more_data_than_the_workers_have_memory_for(example):
 
 @pytest.fixture(scope="module")
 def client(example: Any) -> Iterator[Any]:
-    """A client of two worker processes, set up as those of the example."""
+    """Start two worker processes, set up as those of the example, and yield a client of them."""
     distributed = pytest.importorskip("distributed", reason="distributed is not installed")
     with (
         dask.config.set(example.CLUSTER_SETTINGS),

@@ -1,0 +1,98 @@
+"""torch, on the CPU and on a CUDA device."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from typing import Any
+
+import numpy as np
+
+from benchmarks.libraries.base import Library, Sizes, Work, lengths_of, place_for
+
+
+class Torch(Library):
+    """torch.cat, torch.stack, torch.split and torch.split_with_sizes_copy."""
+
+    name, module, pip = "torch", "torch", "torch"
+    packages = ("torch",)
+    backend, beside = True, ("numpy", "torch")
+    device = "cpu"
+    spins = "torch"
+
+    @property
+    def torch(self) -> Any:
+        """Import torch."""
+        return importlib.import_module("torch")
+
+    def threads(self) -> int | None:
+        return int(self.torch.get_num_threads()) if "torch" in sys.modules else None
+
+    def array(self, host: np.ndarray) -> Any:
+        # On the CPU around the same memory, so that rotating inputs are counted once.
+        return self.torch.from_numpy(host).to(self.device)
+
+    def concat(self, arrays: list[np.ndarray], axis: int) -> Work:
+        cat, tensors = self.torch.cat, [self.array(a) for a in arrays]
+        return lambda: cat(tensors, axis)
+
+    def stack(self, arrays: list[np.ndarray], axis: int) -> Work:
+        stack, tensors = self.torch.stack, [self.array(a) for a in arrays]
+        return lambda: stack(tensors, axis)
+
+    def concat_out(self, arrays: list[np.ndarray], axis: int) -> Work:
+        cat, tensors, out = self.torch.cat, [self.array(a) for a in arrays], self.array(place_for(arrays, axis))
+        return lambda: cat(tensors, axis, out=out)
+
+    def split(self, x: np.ndarray, sizes: Sizes, axis: int) -> Work:
+        split, tensor, lengths = self.torch.split_with_sizes_copy, self.array(x), lengths_of(x, sizes, axis)
+        return lambda: split(tensor, lengths, axis)
+
+    def split_views(self, x: np.ndarray, sizes: Sizes, axis: int) -> Work:
+        split, tensor = self.torch.split, self.array(x)
+        given = sizes if isinstance(sizes, int) else lengths_of(x, sizes, axis)
+        return lambda: split(tensor, given, axis)
+
+    def rejoin(self, x: np.ndarray, sizes: Sizes, axis: int) -> Work:
+        cat, tensors = self.torch.cat, self.torch.split(self.array(x), lengths_of(x, sizes, axis), axis)
+        return lambda: cat(tensors, axis)
+
+    rejoin_view = rejoin
+
+    def round_trip(self, x: np.ndarray, sizes: Sizes, axis: int) -> Work:
+        torch, tensor, lengths = self.torch, self.array(x), lengths_of(x, sizes, axis)
+        return lambda: torch.cat(torch.split_with_sizes_copy(tensor, lengths, axis), axis)
+
+    def at(self, arrays: list[np.ndarray]) -> Work:
+        tensors = [self.array(a) for a in arrays]
+        return tensors[len(tensors) // 2].clone
+
+
+class TorchCUDA(Torch):
+    """torch on a CUDA device."""
+
+    name, chosen_as, device = "torch (CUDA)", "torch", "cuda"
+    backend, beside = False, ("cupy",)
+    spins = ""
+    recycles = True
+
+    def threads(self) -> None:
+        return None
+
+    def missing(self) -> str:
+        return super().missing() or ("" if self.torch.cuda.is_available() else "no usable GPU")
+
+    def finish(self, _: Any) -> None:
+        self.torch.cuda.synchronize()
+
+    def device_seconds(self, work: Work) -> float:
+        cuda = self.torch.cuda
+        begin, end = cuda.Event(enable_timing=True), cuda.Event(enable_timing=True)
+        begin.record()
+        work()
+        end.record()
+        end.synchronize()
+        return float(begin.elapsed_time(end)) / 1e3
+
+
+LIBRARIES = [Torch(), TorchCUDA()]
