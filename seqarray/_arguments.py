@@ -68,9 +68,10 @@ def position_in_range(position: Any, length: int, *, operator: str, insertion: b
 
 
 def integer(value: Any, *, operator: str, name: str, one_element: bool = False) -> int:
-    """Return a host integer from an int, a NumPy integer or a 0-d integer array (with `one_element` also of shape (1,)).
+    """Return a host integer from an int, a NumPy integer or a 0-d integer array.
 
-    An array on a device is read here, once; a lazy or traced one is refused.
+    With `one_element`, the array may also have shape (1,).  An array on a device is read here, once; a lazy or traced
+    one is refused.
     """
     if is_integer(value):
         return int(value)

@@ -51,13 +51,12 @@ STANDARD_TYPES = frozenset(
 )
 
 
-
 #: The element types of NumPy's own numbers.
 _number_types = {np.dtype(name): name for name in (*STANDARD_TYPES, "float16")}
 
 
 def onnx_name(element_type: str) -> str:
-    """Return the element type as ONNX writes it, ``tensor(float)``; types that ONNX does not have keep their own name."""
+    """Return the element type as ONNX writes it, ``tensor(float)``; other types keep their own name."""
     onnx_type = ONNX_TYPES.get(element_type)
     return f"tensor({onnx_type.onnx_name})" if onnx_type else element_type
 
@@ -65,8 +64,8 @@ def onnx_name(element_type: str) -> str:
 def element_type_of(dtype: Any) -> str:
     """Return the element type of a dtype: two arrays may share a sequence when theirs are equal.
 
-    Text of any width, `StringDType` and object arrays are all "string".  Byte order does not matter.  Types that ONNX does
-    not have keep the dtype's own name, except that the width of a bytes dtype does not count.
+    Text of any width, `StringDType` and object arrays are all "string".  Byte order does not matter.  Types that ONNX
+    does not have keep the dtype's own name, except that the width of a bytes dtype does not count.
     """
     if not isinstance(dtype, np.dtype):
         return str(dtype).rpartition(".")[2]
@@ -127,5 +126,3 @@ def itemsize_of(dtype: Any) -> int:
     """Return the bytes of an item, also for dtypes without `itemsize`."""
     size = getattr(dtype, "itemsize", None)
     return int(size) if size is not None else ONNX_TYPES[element_type_of(dtype)].itemsize
-
-

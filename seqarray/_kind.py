@@ -199,6 +199,4 @@ def kind_of_copies(kind: Kind) -> Kind:
 
 
 def _changed(kind: Kind, *, dtype: Any, exact: bool, array_type: type | None, device: Device) -> Kind:
-    return Kind(
-        kind.element_type, library=kind.library, dtype=dtype, device=device, array_type=array_type, exact=exact
-    )
+    return Kind(kind.element_type, library=kind.library, dtype=dtype, device=device, array_type=array_type, exact=exact)

@@ -140,8 +140,10 @@ class ArraySequence(Generic[ArrayT]):
         return f"<ArraySequence of {count}{where}{': ' if shown else ''}{shapes if shown else ''}>"
 
     def __contains__(self, value: object) -> NoReturn:
-        raise TypeError("ArraySequence: 'in' is not supported, since equality of arrays is elementwise; "
-            "use any(np.array_equal(x, element) for element in s)")
+        raise TypeError(
+            "ArraySequence: 'in' is not supported, since equality of arrays is elementwise; "
+            "use any(np.array_equal(x, element) for element in s)"
+        )
 
     def index(self, *_: object) -> NoReturn:
         """Raise a TypeError: equality of arrays is elementwise."""

@@ -94,9 +94,7 @@ def _to_host(blocks: Blocks, kind: Kind, copy: bool | None) -> Blocks:
     return _converted(blocks, convert) if source.is_on_host(kind.device) else _crossed(blocks, kind, convert)
 
 
-def _from_host(
-    blocks: Blocks, kind: Kind, library: Library, dtype: Any, device: Device, copy: bool | None
-) -> Blocks:
+def _from_host(blocks: Blocks, kind: Kind, library: Library, dtype: Any, device: Device, copy: bool | None) -> Blocks:
     if not library.views_host(device):
         _refuse_copy_false(kind, library, device, copy)
 

@@ -91,9 +91,7 @@ def assert_arrays_equal(actual: Array, expected: Array) -> None:
     if library is not library_of(expected):
         raise AssertionError(f"array libraries differ: got {library.name}, expected {library_of(expected).name}")
     if not same_device(library.device_of(actual), library.device_of(expected)):
-        raise AssertionError(
-            f"devices differ: got {library.device_of(actual)}, expected {library.device_of(expected)}"
-        )
+        raise AssertionError(f"devices differ: got {library.device_of(actual)}, expected {library.device_of(expected)}")
     is_text = element_type_of(actual.dtype) == element_type_of(expected.dtype) == "string"
     if not is_text and native(actual.dtype) != native(expected.dtype):
         raise AssertionError(f"dtypes differ: got {actual.dtype}, expected {expected.dtype}")

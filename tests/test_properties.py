@@ -524,7 +524,7 @@ LONG_RUNS: dict[str, Callable[[Any], sa.ArraySequence[Any]]] = {
 @pytest.mark.parametrize("run", LONG_RUNS.values(), ids=LONG_RUNS)
 @pytest.mark.parametrize("duplicate", [pickled, deepcopy])
 def test_a_copy_of_a_run_with_gaps_is_kept_in_blocks_of_arrays(backend, run, duplicate):
-    count = 2 * blocks.BLOCK_LENGTH + 2
+    count = 2 * BLOCK_LENGTH + 2
     x = np.arange(2 * count, dtype=np.float32).reshape(2, count)
     sequence = run(backend.array(x))[::2]
     copied = duplicate(sequence)

@@ -57,7 +57,7 @@ def _unstacked(arrays: Sequence[NumPyArray], axis: int) -> tuple[Sequence[NumPyA
 
 
 def _joined_shape(arrays: Sequence[NumPyArray], axis: int) -> tuple[list[int], Shape]:
-    """Return the lengths of arrays along an axis, and the shape of their join; raise a ValueError if they do not fit."""
+    """Return the lengths of arrays along an axis and the shape of their join; raise a ValueError if there is none."""
     shapes = [array.shape for array in arrays]
     first, count = shapes[0], len(shapes)
     before, after = first[:axis], first[axis + 1 :]
@@ -164,7 +164,7 @@ def copy_rows(target: NumPyArray, source: NumPyArray, rows: int) -> None:
 
 
 def _with_rows_as_items(array: NumPyArray, nbytes: int) -> NumPyArray:
-    """Return the same bytes with one item in a row: NumPy copies items in a loop, for rows it prepares one each time."""
+    """Return the same bytes with one item in a row: NumPy copies items in one loop, rows in one loop each."""
     return array if array.dtype.hasobject else array.view(f"V{nbytes}")[:, :, 0]
 
 

@@ -36,7 +36,7 @@ def join(blocks: Blocks, axis: int, stack: bool, kind: Kind, out: NumPyArray | N
         arrays = to_pieces(blocks, axis, stack)
     if kind.array_type is None:
         arrays = [np.asarray(array) for array in arrays]  # results are plain arrays, whatever the elements are
-    casting = "equiv" if kind.exact else "safe"
+    casting: Any = "equiv" if kind.exact else "safe"
     if out is not None:
         return large.join_into(out, arrays, axis, stack, casting)
     nbytes = 0
@@ -54,7 +54,8 @@ def join(blocks: Blocks, axis: int, stack: bool, kind: Kind, out: NumPyArray | N
         return _concatenate(arrays, axis, dtype=kind.dtype, casting=casting)
     shape, count = arrays[0].shape, len(arrays)
     if axis == len(shape):
-        return np.stack(arrays, axis, dtype=kind.dtype, casting=casting)
+        stacked: NumPyArray = np.stack(arrays, axis, dtype=kind.dtype, casting=casting)
+        return stacked
     # np.stack makes a view of every array.  Joined along an axis that is there, the result only lacks one in its
     # shape; NumPy compares the other lengths, but would add up different ones along the axis.
     lengths = list(map(len, arrays)) if axis == 0 else [array.shape[axis : axis + 1] for array in arrays]

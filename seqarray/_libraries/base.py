@@ -39,6 +39,10 @@ class Library:
     has_numpy_dtypes = False
     #: Whether a slice of an array is an array with memory of its own.
     slices_are_copies = False
+    #: Whether arrays can be written into by whoever holds them.
+    is_writable = True
+    #: Whether arrays can be sliced with negative steps.
+    has_negative_steps = True
     #: Whether `concat_from_sequence` can write its result into an array that is there.
     takes_out = False
     #: Whether its engine packs arrays of any shapes into one, see `Engine.pack`.
@@ -307,5 +311,3 @@ def same_device(a: Device, b: Device) -> bool:
     CuPy's devices cannot be hashed, so devices are compared one by one.
     """
     return a is b or a is None or b is None or bool(a == b)
-
-

@@ -16,6 +16,7 @@ class Dask(NumPyDtypes):
     """Dask's arrays; the namespace is array-api-compat's for `dask.array`."""
 
     name = "dask"
+    is_writable = False
 
     def own_view(self, array: Array) -> Array:
         """Return another array object, since an assignment to an array changes what that object computes."""

@@ -17,6 +17,7 @@ class JAX(Library):
 
     name = "jax"
     slices_are_copies = True
+    is_writable = False
 
     @property
     def _jax(self) -> Any:

@@ -29,7 +29,7 @@ class NumPy(NumPyDtypes):
         """
         dtype, count = arrays[0].dtype, len(arrays)
         if count <= _LOOK_AT_EACH:
-            for array in arrays:
+            for array in arrays:  # noqa: SIM110  (a generator takes longer than the loop)
                 if type(array) is not _ndarray or array.dtype is not dtype:
                     return False
             return True

@@ -21,6 +21,7 @@ class Torch(Library):
     """PyTorch, on every device that it has."""
 
     name = "torch"
+    has_negative_steps = False
     takes_out = True
 
     @property
@@ -126,7 +127,7 @@ class Torch(Library):
     def _as_ndarray(self, tensor: Array, copy: bool | None) -> HostArray:
         tensor = tensor.detach().cpu().resolve_conj().resolve_neg()
         bits = _bits(tensor.dtype)
-        array = tensor.numpy() if bits is None else tensor.view(getattr(self._torch, bits)).numpy()
+        array: HostArray = tensor.numpy() if bits is None else tensor.view(getattr(self._torch, bits)).numpy()
         if bits is not None:
             name = element_type_of(tensor.dtype)
             dtype = extension_dtype(name)

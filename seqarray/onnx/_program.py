@@ -9,10 +9,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from seqarray._arguments import integer
-from seqarray._libraries import as_device, entering, library_of, resolve_namespace
+from seqarray._libraries import NUMPY, Library, resolve_library
 from seqarray.onnx._compiler import Compiler
 from seqarray.onnx._load.model import load
-from seqarray.onnx._load.tensor_protos import NUMPY
 from seqarray.onnx._load.type_protos import value_type
 from seqarray.onnx._run.aliasing import AliasTracker, copy_if_aliased
 from seqarray.onnx._run.executor import Execution, execute
@@ -22,7 +21,7 @@ from seqarray.onnx._run.feeds import (
     GraphValue,
     feeds_by_name,
     feeds_in_order,
-    namespace_and_device_of,
+    library_and_device_of,
     select_outputs,
 )
 from seqarray.onnx._run.placement import Target, upload
@@ -107,7 +106,7 @@ def prepare(
     """
     if fallback not in ("reference", "error"):
         raise ValueError(f"prepare: fallback is {fallback!r}; expected 'reference' or 'error'")
-    namespace = resolve_namespace(xp, operator="prepare")
+    library = resolve_library(xp, operator="prepare")
     limits = tuple(
         None if limit is None else integer(limit, operator="prepare", name=name)
         for name, limit in (("max_trip_count", max_trip_count), ("max_bytes", max_bytes))
@@ -115,7 +114,7 @@ def prepare(
     for name, limit in zip(("max_trip_count", "max_bytes"), limits, strict=True):
         if limit is not None and limit < 0:
             raise ValueError(f"prepare: {name} is {limit}; it must not be negative")
-    return Program(load(model), namespace, device, fallback, *limits)
+    return Program(load(model), library, device, fallback, *limits)
 
 
 class Program:
@@ -136,7 +135,7 @@ class Program:
     def __init__(
         self,
         model: Any,
-        namespace: Any,
+        library: Library | None,
         device: Any,
         fallback: str = "reference",
         max_trip_count: int | None = None,
@@ -148,8 +147,8 @@ class Program:
         self._constants = compiler.constants
         self._n_slots = compiler.n_slots
         self._limits = max_trip_count, max_bytes
-        self._namespace = namespace
-        self._device = device if namespace is None else as_device(namespace, device, operator="prepare")
+        self._library = library
+        self._device = device if library is None else library.as_device(device, operator="prepare")
         self.inputs = tuple(
             GraphInput(value.name, value_type(value.type, f"input {value.name!r}"), slot, slot in compiler.constants)
             for value, slot in zip(model.graph.input, self._graph.inputs, strict=True)
@@ -168,10 +167,10 @@ class Program:
         self._prepared: list[_PreparedTarget] = []
         self._warned: set[str] = set()
         self.transfers = Transfers()
-        if namespace is not None:
-            self._warn_of_fallbacks(namespace, stacklevel=4)
+        if library is not None:
+            self._warn_of_fallbacks(library, stacklevel=4)
             if self._device is not None:
-                self._prepare_target(namespace, self._device)
+                self._prepare_target(library, self._device)
 
     def run(self, inputs: Any = (), *, outputs: Sequence[str] | None = None) -> list[Any]:
         """Run the model.
@@ -214,7 +213,7 @@ class Program:
         if target.is_numpy and not self._computes:
             return self._execute(feeds, prepared, selected)
         # CuPy allocates on the current device.  NumPy warns of overflows and divisions by zero, other libraries do not.
-        with entering(target.namespace, target.device), np.errstate(all="ignore"):
+        with target.library.on_device(target.device), np.errstate(all="ignore"):
             return self._execute(feeds, prepared, selected)
 
     def _execute(self, feeds: Feeds, prepared: _PreparedTarget, outputs: Sequence[GraphValue]) -> list[Any]:
@@ -244,39 +243,38 @@ class Program:
 
     def _target_for(self, feeds: Feeds) -> _PreparedTarget:
         """Return the target of a run: that of `prepare`, or of the feeds where `prepare` was not given one."""
-        namespace, device = self._namespace, self._device
-        if namespace is None or (device is None and namespace is not NUMPY):
-            fed_namespace, fed_device = namespace_and_device_of(feeds)
-            namespace = namespace or fed_namespace
-            if device is None and fed_namespace is namespace:
+        library, device = self._library, self._device
+        if library is None or (device is None and library is not NUMPY):
+            fed_library, fed_device = library_and_device_of(feeds)
+            library = library or fed_library
+            if device is None and fed_library is library:
                 device = fed_device
-            device = as_device(namespace, device, operator="run")
+            device = library.as_device(device, operator="run")
         for prepared in self._prepared:
             target = prepared.target
-            if (target.device is None) is (device is None) and target.matches(namespace, device):
+            if (target.device is None) is (device is None) and target.matches(library, device):
                 return prepared
-        return self._prepare_target(namespace, device)
+        return self._prepare_target(library, device)
 
-    def _prepare_target(self, namespace: Any, device: Any) -> _PreparedTarget:
+    def _prepare_target(self, library: Library, device: Any) -> _PreparedTarget:
         """Add a target, and move the constants to it."""
-        target = Target(namespace, device)
+        target = Target(library, device)
         values: list[Any] = [None] * self._n_slots
-        with entering(target.namespace, target.device):
+        with target.library.on_device(target.device):
             for slot, array in self._constants.items():
                 values[slot] = target.place_constant(array)
         prepared = _PreparedTarget(target, values, AliasTracker(values))
         self._prepared.append(prepared)
-        self._warn_of_fallbacks(namespace, stacklevel=5)
+        self._warn_of_fallbacks(library, stacklevel=5)
         return prepared
 
-    def _warn_of_fallbacks(self, namespace: Any, stacklevel: int) -> None:
+    def _warn_of_fallbacks(self, library: Library, stacklevel: int) -> None:
         """Warn of the steps that fall back to NumPy, once for each other array library."""
-        library = library_of(namespace)
-        if self._fallbacks and namespace is not NUMPY and library not in self._warned:
-            self._warned.add(library)
+        if self._fallbacks and library is not NUMPY and library.name not in self._warned:
+            self._warned.add(library.name)
             warnings.warn(
                 "some steps fall back to onnx.reference on NumPy, since seqarray does not implement their operators "
-                f"on {library} (fallback='error' refuses that): {', '.join(self._fallbacks)}",
+                f"on {library.name} (fallback='error' refuses that): {', '.join(self._fallbacks)}",
                 UserWarning,
                 stacklevel=stacklevel,
             )

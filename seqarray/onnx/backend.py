@@ -12,7 +12,7 @@ from onnx import helper
 from onnx.backend.base import Backend, BackendRep, namedtupledict
 
 from seqarray._dtypes import ONNX_TYPES
-from seqarray._libraries import resolve_namespace
+from seqarray._libraries import resolve_library
 from seqarray._sequence import ArraySequence, as_sequence
 from seqarray.onnx._load.model import Model
 from seqarray.onnx._program import Program
@@ -91,7 +91,7 @@ class SeqarrayBackend(Backend):
         imports = [helper.make_opsetid(node.domain, version)]
         model = helper.make_model(graph, opset_imports=imports, ir_version=onnx.IR_VERSION)
         library, number = _parse_device(device)
-        program = Program(Model(model, None), resolve_namespace(library, operator="run_node"), number, **kwargs)
+        program = Program(Model(model, None), resolve_library(library, operator="run_node"), number, **kwargs)
         return SeqarrayRep(program).run(given)
 
     @classmethod

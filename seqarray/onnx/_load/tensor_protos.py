@@ -9,10 +9,8 @@ from typing import Any
 import numpy as np
 import onnx
 
-from seqarray._dtypes import ELEMENT_TYPE_BY_CODE, ONNX_TYPES, dtype_for, element_type_of, native
-from seqarray._libraries import resolve_namespace
-
-NUMPY = resolve_namespace("numpy", operator="seqarray.onnx")
+from seqarray._dtypes import ELEMENT_TYPE_BY_CODE, ONNX_TYPES, element_type_of, native
+from seqarray._libraries import NUMPY
 
 #: Element type to the field that holds its values when they are not in raw_data, and the dtype of that field.
 _FIELDS = {
@@ -68,7 +66,7 @@ def array_of(tensor: onnx.TensorProto, folder: Path | None = None) -> np.ndarray
         if external:
             raise ValueError(f"{label} holds strings in another file, which is not possible")
         return _strings(tensor, shape, label)
-    dtype = dtype_for(NUMPY, element_type, operator=label)
+    dtype = NUMPY.dtype_for(element_type, operator=label)
     count = prod(shape)
     half = element_type in _HALF_BYTES
     needed = (count + 1) // 2 if half else count * dtype.itemsize

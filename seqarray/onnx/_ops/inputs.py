@@ -9,7 +9,7 @@ import numpy as np
 
 from seqarray._arguments import host_values
 from seqarray._dtypes import element_type_of
-from seqarray._libraries import Array, device_of, entering
+from seqarray._libraries import Array, library_of
 from seqarray._sequence import ArraySequence
 from seqarray.onnx._run.values import describe_value
 
@@ -66,8 +66,10 @@ def as_result(result: Any) -> Array:
 
 def scalar_like(xp: Any, value: float, array: Array) -> Array:
     """Return a number as a 0-d array with the dtype and device of another array."""
-    with entering(xp, device_of(array)):
-        return xp.asarray(value, dtype=array.dtype, device=device_of(array))
+    library = library_of(array)
+    device = library.device_of(array)
+    with library.on_device(device):
+        return xp.asarray(value, dtype=array.dtype, device=device)
 
 
 def broadcast_shapes(shapes: Sequence[Sequence[int]]) -> tuple[int, ...]:

@@ -7,8 +7,8 @@ from math import prod
 from typing import Any
 
 from seqarray._arguments import axis_in_range
-from seqarray._dtypes import dtype_for, element_type_of, itemsize_of
-from seqarray._libraries import Array, device_of, entering, namespace_of
+from seqarray._dtypes import element_type_of, itemsize_of
+from seqarray._libraries import Array, library_of
 from seqarray.onnx._load.tensor_protos import element_type_by_code
 from seqarray.onnx._ops.inputs import as_result, broadcast_shapes, integers, is_integral, scalar_like, tensors
 from seqarray.onnx._ops.node import Kernel, KernelFactory, Node
@@ -47,7 +47,7 @@ def elementwise(name: str) -> Callable[[Node], Kernel]:
                 arrays = [arrays[0], align_axes(node, *arrays)]
             if execution.budget is not None:
                 execution.reserve(broadcast_shapes([array.shape for array in arrays]), itemsize_of(arrays[0].dtype))
-            xp = namespace_of(arrays[0])
+            xp = library_of(arrays[0]).namespace
             return (as_result(getattr(xp, name)(*arrays)),)
 
         return Kernel(run_elementwise, (Placement.FOLLOW,))
@@ -63,7 +63,7 @@ def unary(formula: Callable[[Any, Array], Array]) -> Callable[[Node], Kernel]:
 
         def run_unary(execution: Execution, x: Any) -> Outputs:
             tensors([x], allowed)
-            return (as_result(formula(namespace_of(x), x)),)
+            return (as_result(formula(library_of(x).namespace, x)),)
 
         return Kernel(run_unary, (Placement.FOLLOW,))
 
@@ -95,7 +95,7 @@ def make_div(node: Node) -> Kernel:
 
     def run_div(execution: Execution, *inputs: Any) -> Outputs:
         a, b = tensors(inputs, allowed)
-        xp = namespace_of(a)
+        xp = library_of(a).namespace
         execution.reserve(broadcast_shapes([a.shape, b.shape]), itemsize_of(a.dtype))
         divided = truncating_divide(xp, a, b) if is_integral(a) else xp.divide(a, b)
         return (as_result(divided),)
@@ -118,13 +118,13 @@ def make_cast(node: Node) -> Kernel | None:
 
     def run_cast(execution: Execution, x: Any) -> Outputs:
         tensors([x], allowed)
-        xp = namespace_of(x)
-        dtype = dtype_for(xp, element_type, device_of(x), operator="Cast")
+        library = library_of(x)
+        dtype = library.dtype_for(element_type, library.device_of(x), operator="Cast")
         execution.reserve(x.shape, itemsize_of(dtype))
         if x.dtype == dtype:
             return (x,)
-        with entering(xp, device_of(x)):
-            return (xp.astype(x, dtype),)
+        with library.on_device(library.device_of(x)):
+            return (library.namespace.astype(x, dtype),)
 
     return Kernel(run_cast, (Placement.FOLLOW,))
 
@@ -170,7 +170,7 @@ def reduction(
                 return (x,)
             rank = len(x.shape)
             normalized = tuple(axis_in_range(a, rank, operator="axes", of="input 0") for a in chosen or range(rank))
-            return (as_result(reduce(namespace_of(x), x, normalized, keepdims)),)
+            return (as_result(reduce(library_of(x).namespace, x, normalized, keepdims)),)
 
         return Kernel(run_reduction, (Placement.FOLLOW, Placement.HOST))
 
@@ -183,7 +183,7 @@ def make_softmax(node: Node) -> Kernel:
 
     def run_softmax(execution: Execution, x: Any) -> Outputs:
         tensors([x], allowed)
-        xp = namespace_of(x)
+        xp = library_of(x).namespace
         normalized = axis_in_range(axis, len(x.shape), operator="Softmax", of="input 0")
         powers = xp.exp(x - xp.max(x, axis=normalized, keepdims=True)) if prod(x.shape) else x
         return (as_result(powers / xp.sum(powers, axis=normalized, keepdims=True, dtype=x.dtype)),)
@@ -199,7 +199,7 @@ def make_where(node: Node) -> Kernel:
         tensors([condition], frozenset({"bool"}))
         tensors([x, y], allowed)
         execution.reserve(broadcast_shapes([condition.shape, x.shape, y.shape]), itemsize_of(x.dtype))
-        return (as_result(namespace_of(x).where(condition, x, y)),)
+        return (as_result(library_of(x).namespace.where(condition, x, y)),)
 
     return Kernel(run_where, (Placement.FOLLOW,))
 

@@ -11,8 +11,8 @@ from onnx import helper
 from onnx.reference import ReferenceEvaluator
 
 from seqarray._dtypes import element_type_of
+from seqarray._libraries import NUMPY
 from seqarray._sequence import ArraySequence
-from seqarray.onnx._load.tensor_protos import NUMPY
 from seqarray.onnx._ops.node import Kernel, Node
 from seqarray.onnx._ops.size_estimates import estimated_nbytes
 from seqarray.onnx._run.executor import Execution
@@ -112,10 +112,10 @@ def _to_reference(argument: Any, execution: Execution) -> Any:
     if argument is None:
         return None
     if type(argument) is ArraySequence:
-        if argument.namespace is None or argument.namespace is NUMPY:
+        if argument._kind.library is None or argument._kind.library is NUMPY:
             return list(argument)
         execution.to_host += len(argument)
-        return list(argument.to(xp=NUMPY))
+        return list(argument.to(xp="numpy"))
     return execution.move_to_host(argument)
 
 

@@ -48,7 +48,7 @@ def _general(node: Node) -> Callable[..., Outputs]:
             opset=node.version,
             n_outputs=n_outputs,
             copy=None,
-            xp=target.namespace,
+            xp=target.library.namespace,
             device=target.device,
         )
 
@@ -169,13 +169,7 @@ def make_concat_from_sequence(node: Node) -> Kernel:
             return general(execution, sequence)
         if execution.budget is not None:
             execution.budget.reserve(execution.budget.size_of(sequence))
-        blocks = sequence._blocks
-        if len(blocks) == 1 and (type(blocks[0]) is not tuple or len(sequence) == 1):
-            return (concat_from_sequence(sequence, axis=axis, new_axis=new_axis, copy=None),)
-        # No other sequence is joined without a copy; a short list of arrays is joined in fewer steps than a sequence.
-        short = len(sequence) <= _FEW_ELEMENTS and sequence._kind.library == "numpy"
-        elements = list(sequence) if short else sequence
-        return (concat_from_sequence(elements, axis=axis, new_axis=new_axis, copy=True),)
+        return (concat_from_sequence(sequence, axis=axis, new_axis=new_axis, copy=None),)
 
     return Kernel(run_concat_from_sequence)
 

@@ -10,8 +10,8 @@ import numpy as np
 import onnx
 
 from seqarray._arguments import axis_in_range, length_along
-from seqarray._dtypes import dtype_for, element_type_of, itemsize_of
-from seqarray._libraries import Array, entering, library_of, namespace_of
+from seqarray._dtypes import element_type_of, itemsize_of
+from seqarray._libraries import Array, library_of
 from seqarray.onnx._load.tensor_protos import array_of
 from seqarray.onnx._ops.inputs import broadcast_shapes, integers, scalar_like, tensor
 from seqarray.onnx._ops.node import Kernel, KernelFactory, Node
@@ -78,7 +78,7 @@ def make_reshape(node: Node) -> Kernel:
             if any(length == 0 and axis >= len(tensor(x, 0).shape) for axis, length in enumerate(lengths)):
                 raise ValueError(f"shape is {lengths}; input 0 is {describe_value(x)} and has no length there to keep")
             lengths = [x.shape[axis] if length == 0 else length for axis, length in enumerate(lengths)]
-        return (namespace_of(tensor(x, 0)).reshape(x, tuple(lengths)),)
+        return (library_of(tensor(x, 0)).namespace.reshape(x, tuple(lengths)),)
 
     return Kernel(run_reshape, (Placement.FOLLOW, Placement.HOST))
 
@@ -114,14 +114,14 @@ def make_slice(node: Node) -> Kernel:
 def _slice(x: Array, index: tuple[slice, ...]) -> Array:
     """Return slices of an array, with steps backwards by `flip` where the library has no negative steps."""
     backwards = [axis for axis, part in enumerate(index) if part.step is not None and part.step < 0]
-    xp = namespace_of(x)
-    if not backwards or library_of(xp) != "torch":
+    library = library_of(x)
+    if not backwards or library.has_negative_steps:
         return x[index]
     for axis in backwards:
         taken = range(x.shape[axis])[index[axis]]
         forwards = slice(taken[-1], taken[0] + 1, -taken.step)
         index = (*index[:axis], forwards, *index[axis + 1 :])
-    return xp.flip(x[index], axis=tuple(backwards))
+    return library.namespace.flip(x[index], axis=tuple(backwards))
 
 
 def make_gather(node: Node) -> Kernel:
@@ -157,7 +157,7 @@ def make_gather(node: Node) -> Kernel:
 
 def _take(x: Array, indices: Array, axis: int) -> Array:
     """Return elements along an axis at indices of any shape, which may be negative."""
-    xp = namespace_of(x)
+    xp = library_of(x).namespace
     length = x.shape[axis]
     indices = xp.where(indices < scalar_like(xp, 0, indices), indices + scalar_like(xp, length, indices), indices)
     flat = xp.reshape(indices, (-1,))
@@ -175,7 +175,7 @@ def make_expand(node: Node) -> Kernel:
             raise ValueError(f"shape is {lengths}; a length must not be negative")
         result = broadcast_shapes([tensor(x, 0).shape, lengths])
         execution.reserve(result, itemsize_of(x.dtype))
-        return (namespace_of(x).broadcast_to(x, result),)
+        return (library_of(x).namespace.broadcast_to(x, result),)
 
     return Kernel(run_expand, (Placement.FOLLOW, Placement.HOST))
 
@@ -196,10 +196,10 @@ def make_constant_of_shape(node: Node) -> Kernel:
         # A single value may be a size or a position, which is read on the host.
         if not execution.moves or prod(lengths) <= 1:
             return (np.full(tuple(lengths), fill_value, dtype=fill_value.dtype),)
-        xp, device = execution.target.namespace, execution.target.device
-        dtype = dtype_for(xp, element_type_of(fill_value.dtype), device, operator="ConstantOfShape")
-        with entering(xp, device):
-            return (xp.full(tuple(lengths), fill_value.item(), dtype=dtype, device=device),)
+        library, device = execution.target.library, execution.target.device
+        dtype = library.dtype_for(element_type_of(fill_value.dtype), device, operator="ConstantOfShape")
+        with library.on_device(device):
+            return (library.namespace.full(tuple(lengths), fill_value.item(), dtype=dtype, device=device),)
 
     return Kernel(run_constant_of_shape, (Placement.HOST,))
 

@@ -10,14 +10,11 @@ from typing import Any
 import numpy as np
 
 from seqarray._blocks import held_arrays
-from seqarray._dtypes import as_array, kind_of
 from seqarray._engines import engine_for
-from seqarray._libraries import Array, library_of, namespace_of
+from seqarray._kind import as_array, kind_of
+from seqarray._libraries import Array, library_of
 from seqarray._operators import sequence_construct
 from seqarray._sequence import ArraySequence
-
-#: Libraries whose arrays cannot be modified, so that sharing memory has no effect.
-_IMMUTABLE = ("jax", "dask")
 
 #: For at most this many arrays, comparing each is faster than sorting their addresses.
 _FEW_ARRAYS = 16
@@ -48,12 +45,12 @@ class AliasTracker:
             if len(self._arrays) <= _FEW_ARRAYS:
                 tracked = self._arrays.values()
                 return any(type(other) is not np.ndarray or np.may_share_memory(array, other) for other in tracked)
-        return any(self._overlaps(start, stop) for start, stop in _byte_bounds(array))
+        return any(self._overlaps(start, stop) for start, stop in library_of(array).memory_of(array))
 
     def _overlaps(self, start: int, stop: int) -> bool:
         """Return whether a range of addresses overlaps the memory of one of the values."""
         if self._starts is None:
-            bounds = sorted(pair for array in self._arrays.values() for pair in _byte_bounds(array))
+            bounds = sorted(pair for array in self._arrays.values() for pair in library_of(array).memory_of(array))
             self._starts = [first for first, _ in bounds]
             #: The largest end of all ranges up to the one at the same index.
             self._furthest_stops = list(accumulate((last for _, last in bounds), max))
@@ -70,8 +67,10 @@ def copy_if_aliased(value: Any, tracker: AliasTracker) -> Any:
         return sequence_construct(*value, copy=True) if aliased else value
     if not tracker.may_alias(value):
         return value
+    if not library_of(value).is_writable:
+        return value
     kind = kind_of(as_array(value, operator="run", label="the output"))
-    return value if kind.library in _IMMUTABLE else engine_for(kind, "run").duplicate(value, kind)
+    return engine_for(kind, "run").duplicate(value, kind)
 
 
 def _arrays_of(value: Any) -> Iterator[Array]:
@@ -80,16 +79,3 @@ def _arrays_of(value: Any) -> Iterator[Array]:
         yield from held_arrays(value._blocks)
     elif value is not None:
         yield value
-
-
-def _byte_bounds(array: Array) -> Iterator[tuple[int, int]]:
-    """Yield the first and the last address of the memory of an array, or of the allocation that contains it."""
-    library = library_of(namespace_of(array))
-    if library == "torch":
-        storage = array.untyped_storage()
-        yield storage.data_ptr(), storage.data_ptr() + storage.nbytes()
-    elif library == "cupy":
-        memory = array.data.mem
-        yield memory.ptr, memory.ptr + memory.size
-    elif library not in _IMMUTABLE:
-        yield np.lib.array_utils.byte_bounds(array if isinstance(array, np.ndarray) else np.from_dlpack(array))

@@ -7,10 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from seqarray._dtypes import can_hold
-from seqarray._libraries import device_of, library_of, namespace_of
-from seqarray._sequence import ArraySequence, empty
-from seqarray.onnx._load.tensor_protos import NUMPY
+from seqarray._libraries import NUMPY, Library, library_of
+from seqarray._sequence import ArraySequence, empty_kind, make
 from seqarray.onnx._load.type_protos import ValueType
 from seqarray.onnx._run.executor import Execution
 from seqarray.onnx._run.placement import FEW_VALUES, dtype_for_host
@@ -60,7 +58,7 @@ class GraphInput(GraphValue):
         self._rank = -1
         element_type = declared.element_type
         if not declared.sequence and declared.shape is not None and not declared.lengths and element_type is not None:
-            if element_type != "string" and can_hold(NUMPY, element_type):
+            if element_type != "string" and NUMPY.can_hold(element_type):
                 self._dtype, self._rank = dtype_for_host(element_type), len(declared.shape)
 
     def check(self, value: Any) -> Any:
@@ -83,25 +81,26 @@ class GraphInput(GraphValue):
             return value
         target, label = execution.target, f"input {self.name!r}"
         if type(value) is ArraySequence:
-            if value.namespace is None or (not value and value.namespace is NUMPY):
-                return empty(value.element_type, target.namespace, target.device, operator=label)
-            if execution.moves and value.namespace is NUMPY:
+            library, device = value._kind.library, value.device
+            if library is None or (not value and library is NUMPY):
+                return make(empty_kind(value.element_type, target.library, target.device, operator=label), (), 0)
+            if execution.moves and library is NUMPY:
                 execution.to_device += len(value)
-                return value.to(xp=target.namespace, device=target.device, copy=True)
-            namespace, device = value.namespace, value.device
+                return value.to(xp=target.library.namespace, device=target.device, copy=True)
         else:
-            namespace, device = namespace_of(value), device_of(value)
-        if namespace is NUMPY and execution.moves:
+            library = library_of(value)
+            device = library.device_of(value)
+        if library is NUMPY and execution.moves:
             # It may be a position, a size or a condition.
             if value.dtype.kind in "biu" and value.size <= FEW_VALUES:
                 return value
             return execution.move_to_device(value)
-        if namespace is not target.namespace:
+        if library is not target.library:
             raise TypeError(
-                f"{label} is of {library_of(namespace)}; the program is on {target}, "
+                f"{label} is of {library.name}; the program is on {target}, "
                 "and nothing is moved between array libraries"
             )
-        if not target.matches(namespace, device):
+        if not target.matches(library, device):
             raise ValueError(
                 f"{label} is on {device}; the program is on {target}, and nothing is moved between devices"
             )
@@ -137,14 +136,17 @@ def feeds_in_order(inputs: Sequence[Any], declared: Sequence[GraphInput]) -> Fee
     return [(graph_input, graph_input.check(value)) for graph_input, value in zip(declared, inputs, strict=True)]
 
 
-def namespace_and_device_of(feeds: Feeds) -> tuple[Any, Any]:
-    """Return the namespace and device of the first feed that is not NumPy's; NumPy's if there is none."""
+def library_and_device_of(feeds: Feeds) -> tuple[Library, Any]:
+    """Return the library and device of the first feed that is not NumPy's; NumPy's if there is none."""
     for _, value in feeds:
         if type(value) is ArraySequence:
-            if value.namespace is not None and value.namespace is not NUMPY:
-                return value.namespace, value.device
-        elif value is not None and type(value) is not np.ndarray and namespace_of(value) is not NUMPY:
-            return namespace_of(value), device_of(value)
+            library = value._kind.library
+            if library is not None and library is not NUMPY:
+                return library, value.device
+        elif value is not None and type(value) is not np.ndarray:
+            library = library_of(value)
+            if library is not NUMPY:
+                return library, library.device_of(value)
     return NUMPY, None
 
 

@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 
 from seqarray._arguments import host_values
-from seqarray._dtypes import dtype_for, element_type_of
-from seqarray._libraries import as_device, library_of, namespace_of, same_device
+from seqarray._dtypes import element_type_of
+from seqarray._kind import kind_of
+from seqarray._libraries import NUMPY, Library, library_of, same_device
 from seqarray._sequence import ArraySequence
-from seqarray.onnx._load.tensor_protos import NUMPY
+from seqarray._transfer import move
 
 #: Arrays of at most this many values are kept on the host: they may be positions, sizes or conditions.
 FEW_VALUES = 1024
@@ -31,26 +32,26 @@ class Placement(Enum):
 
 
 class Target:
-    """An array namespace and a device of it, on which a program runs.
+    """An array library and a device of it, on which a program runs.
 
-    On a namespace other than NumPy, NumPy arrays are values on the host: lengths, positions, conditions, and arithmetic
+    On a library other than NumPy, NumPy arrays are values on the host: lengths, positions, conditions, and arithmetic
     on them.  They are moved to the device only where a kernel combines them with arrays there.
     """
 
-    def __init__(self, namespace: Any, device: Any) -> None:
-        self.namespace = namespace
-        self.device = as_device(namespace, device, operator="prepare")
-        self.is_numpy = namespace is NUMPY
+    def __init__(self, library: Library, device: Any) -> None:
+        self.library = library
+        self.device = library.as_device(device, operator="prepare")
+        self.is_numpy = library is NUMPY
         # Constants kept on the host: identity to the array on the device, None until it is first used there.
         self._uploaded: dict[int, Any] = {}
 
     def __str__(self) -> str:
-        library = library_of(self.namespace)
-        return library if self.device is None else f"{library} on {self.device}"
+        name = self.library.name
+        return name if self.device is None else f"{name} on {self.device}"
 
-    def matches(self, namespace: Any, device: Any) -> bool:
-        """Return whether arrays of a namespace on a device are on this target."""
-        return namespace is self.namespace and same_device(device, self.device)
+    def matches(self, library: Library, device: Any) -> bool:
+        """Return whether arrays of a library on a device are on this target."""
+        return library is self.library and same_device(device, self.device)
 
     def place_constant(self, array: np.ndarray[Any, Any]) -> Any:
         """Return a constant on the device, or unchanged if it is small enough to be kept on the host."""
@@ -72,12 +73,13 @@ class Target:
         return found, False
 
 
-# The only two functions of seqarray.onnx that move a single array; `library.to_host` of the core is to replace them.
-
-
 def upload(array: np.ndarray[Any, Any], target: Target) -> Any:
     """Copy a NumPy array to the device of a target."""
-    return ArraySequence([array]).to(xp=target.namespace, device=target.device, copy=True)[0]
+    device = target.device
+    if device is None:
+        device = target.library.default_device(None, operator="run")
+    ((moved,),) = move(((array,),), kind_of(array), target.library, device, True)
+    return moved
 
 
 def download(array: Any) -> np.ndarray[Any, Any]:
@@ -87,11 +89,11 @@ def download(array: Any) -> np.ndarray[Any, Any]:
     element_type = element_type_of(array.dtype)
     if element_type in _BOOL_AND_INTEGERS and tuple(array.shape) in _ONE_ELEMENT:
         # A Loop reads its condition in every iteration; setting up a move takes longer than reading one value.
-        flat = namespace_of(array).reshape(array, (-1,))
+        flat = library_of(array).namespace.reshape(array, (-1,))
         return np.asarray(host_values(flat, int), dtype=element_type).reshape(array.shape)
-    if getattr(array, "requires_grad", False):
-        array = array.detach()
-    values: np.ndarray[Any, Any] = ArraySequence([array]).to(xp=NUMPY)[0]
+    library = library_of(array)
+    library.check_known([array], operator="run")
+    (values,) = library.to_host([array], copy=None, operator="run")
     return values
 
 
@@ -104,4 +106,4 @@ def download_value(value: Any) -> Any:
 
 def dtype_for_host(element_type: str) -> Any:
     """Return NumPy's dtype of an element type."""
-    return dtype_for(NUMPY, element_type, operator="seqarray.onnx")
+    return NUMPY.dtype_for(element_type, operator="seqarray.onnx")

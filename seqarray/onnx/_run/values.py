@@ -6,7 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from seqarray._dtypes import as_array, element_type_of
+from seqarray._arguments import check_text
+from seqarray._dtypes import element_type_of
+from seqarray._kind import as_array
 from seqarray._sequence import ArraySequence, as_sequence
 from seqarray.onnx._load.type_protos import ValueType
 
@@ -40,14 +42,14 @@ def check_value(value: Any, expected: ValueType, label: str) -> Any:
         value = as_sequence(value, operator=label)
         element_type = value.element_type
         for element in value if element_type == "string" else ():
-            check_text(element, label)
+            check_text(element, label=label)
     else:
         if isinstance(value, (ArraySequence, list, tuple)):
             raise TypeError(f"{label} is a {type(value).__name__}; expected {expected}: an array")
         value = as_array(value, operator=label, label="the value")
         element_type = element_type_of(value.dtype)
         if element_type == "string":
-            check_text(value, label)
+            check_text(value, label=label)
         if not _fits(value.shape, expected):
             raise ValueError(f"{label} has shape {tuple(value.shape)}; expected {expected}")
     if element_type != expected.element_type and expected.element_type is not None:
@@ -73,15 +75,6 @@ def _fits(shape: Any, expected: ValueType) -> bool:
     if len(shape) != len(expected.shape):
         return False
     return all(shape[axis] == length or not isinstance(shape[axis], int) for axis, length in expected.lengths)
-
-
-def check_text(array: Any, label: str) -> None:
-    """Check that every item of an array of objects or of `StringDType` is a str."""
-    if isinstance(array, np.ndarray) and array.dtype.kind in "OT":
-        for item in array.flat:
-            if not isinstance(item, str):
-                kind = type(item).__name__
-                raise TypeError(f"{label} has dtype {array.dtype} and holds {item!r} ({kind}); expected str")
 
 
 def describe_value(value: Any) -> str:
