@@ -30,7 +30,6 @@ __all__ = [
     "concat_from_sequence",
     "get_num_threads",
     "host_pool",
-    "onnx",
     "opset",
     "register_pytrees",
     "sequence_at",
@@ -48,7 +47,8 @@ __all__ = [
 
 
 def __dir__() -> list[str]:
-    return [name for name in globals() if name.startswith("__")] + __all__
+    # Not in __all__, since it needs the onnx package.
+    return [*(name for name in globals() if name.startswith("__")), *__all__, "onnx"]
 
 
 if not _TYPE_CHECKING:

@@ -93,6 +93,9 @@ def test_nothing_else_is_left_lying_in_the_package():
     names = {name for name in vars(sa) if not name.startswith("_")}
     assert names - {"onnx"} == set(sa.__all__)
     assert isinstance(sa.__version__, str)
+    listed = {name for name in dir(sa) if not name.startswith("__")}
+    assert listed == {*sa.__all__, "onnx"}
+    assert {name for name in dir(sa.onnx) if not name.startswith("__")} == {"Program", "backend", "prepare"}
 
 
 @pytest.mark.parametrize("name", SIGNATURES)

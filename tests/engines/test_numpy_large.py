@@ -139,7 +139,7 @@ def test_how_many_threads_share_is_asked_anew_each_time(large, shares):
     for threads in (2, 3, 2, 1):
         large(threads)
         assert_same(sa.concat_from_sequence(sequence, axis=0), filled((32,), np.dtype(np.float32)))
-        assert shares() == [threads]
+        assert shares() == ([threads] if threads > 1 else [])
 
 
 def test_many_small_pieces_are_not_shared_among_threads(large, monkeypatch, shares):

@@ -12,7 +12,7 @@ from seqarray._dtypes import element_type_of
 from seqarray._kind import kind_of
 from seqarray._libraries import NUMPY, Library, library_of, same_device
 from seqarray._sequence import ArraySequence
-from seqarray._transfer import move
+from seqarray._transfer import move, target_device
 
 #: Arrays of at most this many values are kept on the host: they may be positions, sizes or conditions.
 FEW_VALUES = 1024
@@ -75,10 +75,8 @@ class Target:
 
 def upload(array: np.ndarray[Any, Any], target: Target) -> Any:
     """Copy a NumPy array to the device of a target."""
-    device = target.device
-    if device is None:
-        device = target.library.default_device(None, operator="run")
-    ((moved,),) = move(((array,),), kind_of(array), target.library, device, True)
+    kind, library = kind_of(array), target.library
+    ((moved,),) = move(((array,),), kind, library, target_device(kind, library, target.device), True)
     return moved
 
 
