@@ -69,7 +69,7 @@ def test_kernel_sources_of_the_package_are_taken_along(tmp_path):
         shutil.copy(PROJECT / name, project)
     for name in ("seqarray", "tests", "docs"):
         shutil.copytree(PROJECT / name, project / name, ignore=shutil.ignore_patterns("__pycache__"))
-    (project / "seqarray" / "copying" / "some_kernel.cu").write_text("__global__ void nothing() {}\n")
+    (project / "seqarray" / "_engines" / "some_kernel.cu").write_text("__global__ void nothing() {}\n")
     (project / "tests" / "other_kernel.cu").write_text("__global__ void nothing() {}\n")
     kernels = [name for name in files_in(build_wheel(project, tmp_path)) if Path(name).stem.endswith("_kernel")]
     assert kernels == ["seqarray/_engines/some_kernel.cu"]
