@@ -38,9 +38,13 @@ ABOUT_ONE_LIBRARY = {
     "test_torch.py": {"torch"},
     "test_jax.py": {"jax", "jax-x64"},
     "test_dask.py": {"dask"},
+    "test_cluster.py": {"dask"},
     "test_kernel_rig.py": {"cupy"},
     "test_nvrtc.py": {"cupy"},
 }
+
+#: Fixtures that are a library: tests that take one are not run where `--backend` chooses none of these.
+LIBRARY_FIXTURES = {"torch": {"torch"}, "jax": {"jax", "jax-x64"}, "dask": {"dask"}}
 
 #: Reasons for which a test may be skipped when every backend has to be there.
 EXPLAINED_SKIPS = (
@@ -194,14 +198,17 @@ def runs_on_a_backend(item: pytest.Item) -> bool:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    chosen = config.stash[CHOSEN]
+    chosen, asked = config.stash[CHOSEN], config.getoption("--backend")
 
     def wanted(item: pytest.Item) -> bool:
         if config.getoption("--standard-only") and item.get_closest_marker("engine"):
             return False
+        fixtures = getattr(item, "fixturenames", ())
         callspec = getattr(item, "callspec", None)
         backend = callspec.params.get("backend") if callspec else None
         if runs_on_a_backend(item) and backend not in chosen.names:
+            return False
+        if asked and any(LIBRARY_FIXTURES[name].isdisjoint(asked) for name in LIBRARY_FIXTURES if name in fixtures):
             return False
         needs_cupy_host = item.get_closest_marker("cupy_host") is not None
         return (needs_cupy_host or backend in chosen.names) if chosen.cupy_host else not needs_cupy_host
@@ -252,11 +259,12 @@ def fail_unless_explained(report: Any, config: pytest.Config) -> None:
     reason = reason_of(report)
     accepted = EXPLAINED_SKIPS
     if on_cupy_host(config):
+        # What is beside CuPy there depends on the environment, whose own tests miss it.
+        beside = r"(torch|torch \(CUDA\)|jax|dask) is not installed"
         accepted = (
             *(f"cupy cannot hold {name}" for name in CUPY_CANNOT_HOLD),
             "cupy has no usable GPU here",
-            # What is beside CuPy there depends on the environment, whose own tests miss it.
-            r"(torch|torch \(CUDA\)|jax|dask) is not installed",
+            beside,
         )
     if not any(re.fullmatch(pattern, reason) for pattern in accepted):
         report.outcome = "failed"

@@ -106,8 +106,8 @@ def missing() -> str | None:
 def _fingerprint() -> bytes:
     """What the shared objects of different installations differ by."""
     tools = toolchain()
-    # The headers of Python differ in what they count references to.
-    parts = [repr(tools._replace(includes=())), repr(sys.version_info[:2])]
+    # Python's headers are of one version: from 3.12 on, nobody counts the references to None.
+    parts = [sys.version, repr(tools._replace(includes=()))]
     parts += [(HERE / name).read_text() for name in ("device_code.hpp", "include/crt/host_defines.h")]
     parts += [(folder / "cuda.h").read_text()[:100_000] for folder in tools.includes if (folder / "cuda.h").is_file()]
     return hashlib.sha256("\0".join([*parts, *OPTIONS]).encode()).digest()
