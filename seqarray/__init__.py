@@ -21,7 +21,7 @@ from seqarray._pytrees import register_pytrees
 from seqarray._sequence import ArraySequence
 
 if _TYPE_CHECKING:
-    from seqarray import onnx
+    from seqarray import onnx as onnx
 
 __version__ = "0.1.0"
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from itertools import chain
-from typing import Any, NamedTuple
+from typing import Any
 
 from seqarray._blocks import Block, Blocks, trimmed
 from seqarray._engines import engine_for
@@ -12,40 +12,19 @@ from seqarray._libraries import NUMPY
 from seqarray._transfer import move
 
 
-class Pickled(NamedTuple):
-    """What is pickled of a sequence.
+def pickled(kind: Kind, blocks: Blocks) -> tuple[str, str | None, Any, bool, Blocks]:
+    """Return what is pickled of a sequence: element type, name of the namespace, device, whether it is exact, blocks.
 
-    Attributes
-    ----------
-    element_type : str
-        Its element type.
-    xp : str or None
-        The name of its namespace.
-    device : object
-        The name of the device that the elements have to be moved to, or of an empty sequence; None otherwise.
-    exact : bool
-        Whether all elements have one dtype.
-    blocks : tuple
-        The elements.
+    The device is one that elements have to be moved to, or that an empty sequence was declared with; else None.
     """
-
-    element_type: str
-    xp: str | None
-    device: Any
-    exact: bool
-    blocks: Blocks
-
-
-def pickled(kind: Kind, blocks: Blocks) -> Pickled:
-    """Return what is pickled of a sequence."""
     library = kind.library
     xp = None if library is None else str(library.namespace.__name__)
     device = kind.device if library is None else library.device_name(kind.device)
     if library is not None and library.pickles_on_host and blocks:
         # CuPy itself would pickle every element, and unpickle it on whichever device is current.
-        return Pickled(kind.element_type, xp, device, kind.exact, move(blocks, kind, NUMPY, "cpu", None))
+        return kind.element_type, xp, device, kind.exact, move(blocks, kind, NUMPY, "cpu", None)
     owned = tuple([_owned(block, kind) for block in trimmed(blocks)])
-    return Pickled(kind.element_type, xp, None if blocks else device, kind.exact, owned)
+    return kind.element_type, xp, None if blocks else device, kind.exact, owned
 
 
 def kind_of_pickled(blocks: Blocks, exact: bool) -> Kind:

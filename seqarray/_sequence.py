@@ -163,7 +163,7 @@ class ArraySequence(Generic[ArrayT]):
         return copied
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _unpickled, tuple(pickled(self._kind, self._blocks))
+        return _unpickled, pickled(self._kind, self._blocks)
 
     def to(self, *, xp: Any = None, device: Any = None, copy: bool | None = None) -> ArraySequence[Any]:
         """The same elements as arrays of another library, or on another device.

@@ -63,7 +63,6 @@ class Library:
 
     def why_refused(self, array: Array) -> str:
         """Return why an array cannot be an element, though its type can; "" if it can."""
-        del array
         return ""
 
     def are_alike(self, arrays: Sequence[Array], to_join: bool = False) -> bool:
@@ -71,7 +70,6 @@ class Library:
 
         With `to_join`, a library may leave out what its engine compares while it joins.
         """
-        del to_join
         first, count = arrays[0], len(arrays)
         return (
             list(map(type, arrays)).count(type(first)) == count
@@ -94,7 +92,6 @@ class Library:
 
     def is_lazy(self, array: Array) -> bool:
         """Return whether the values of an array cannot be read now."""
-        del array
         return False
 
     def memory_of(self, array: Array) -> Iterator[tuple[int, int]]:
@@ -106,12 +103,10 @@ class Library:
 
     def is_part_of_larger(self, array: Array) -> bool:
         """Return whether a pickle of an array would contain more than its own values."""
-        del array
         return False
 
     def join_options(self, arrays: Sequence[Array]) -> dict[str, Any]:
         """Return what `concat` and `stack` of the namespace need besides the arrays and the axis."""
-        del arrays
         return {}
 
     def join_into(self, out: Array, arrays: Sequence[Array], axis: int, stack: bool) -> Array:
@@ -121,7 +116,6 @@ class Library:
 
     def is_read_only(self, array: Array) -> bool:
         """Return whether an array, of a library that takes `out`, must not be written into."""
-        del array
         return False
 
     def has_repeated_items(self, array: Array) -> bool:
@@ -161,17 +155,14 @@ class Library:
 
     def default_device(self, cuda_index: int | None, *, operator: str) -> Device:
         """Return where arrays go that are moved to this library, from a CUDA device if `cuda_index` is given."""
-        del cuda_index, operator
         return None
 
     def cuda_index(self, device: Device) -> int | None:
         """Return the number of a CUDA device; None for another one."""
-        del device
         return None
 
     def on_device(self, device: Device) -> AbstractContextManager[Any]:
         """Return a context in which results are allocated on a device; most libraries follow the inputs."""
-        del device
         return nullcontext()
 
     # Dtypes.
@@ -206,44 +197,36 @@ class Library:
 
     def is_on_host(self, device: Device) -> bool:
         """Return whether arrays on a device lie in the host's memory; others cross packed, in one transfer."""
-        del device
         return True
 
     def is_viewed_by_host(self, device: Device) -> bool:
         """Return whether NumPy arrays can look at the memory of arrays on a device."""
-        del device
         return False
 
     def views_host(self, device: Device) -> bool:
         """Return whether arrays on a device can look at the memory of NumPy arrays."""
-        del device
         return False
 
     def is_row_major(self, array: Array) -> bool:
         """Return whether an array that crosses into another memory lies without gaps in row-major order."""
-        del array
         return True
 
     def wraps(self, other: Library) -> bool:
         """Return whether arrays of this library can be made around those of another, wherever they lie."""
-        del other
         return False
 
     def why_not_to_host(self, array: Array, copy: bool | None) -> str:
         """Return what keeps a NumPy array from having the values of an array, "" if nothing does."""
-        del array, copy
         return ""
 
     def to_host(self, arrays: Sequence[Array], *, copy: bool | None, operator: str) -> list[HostArray]:
         """Return NumPy arrays with the values of arrays, in the NumPy dtypes of the same element types."""
-        del copy, operator
         return [np.array(array) for array in arrays]
 
     def from_host(
         self, arrays: Sequence[HostArray], dtype: Any, device: Device, *, copy: bool | None, operator: str
     ) -> list[Array]:
         """Return arrays of a dtype on a device with the values of NumPy arrays."""
-        del dtype, copy, operator
         asarray = self.namespace.asarray
         return [asarray(array.astype(native(array.dtype), copy=False), device=device, copy=True) for array in arrays]
 
@@ -261,7 +244,6 @@ class Library:
 
     def staging_memory(self, shape: tuple[int, ...], dtype: Any) -> HostArray | None:
         """Return uninitialised host memory from which arrays cross best; None for ordinary memory."""
-        del shape, dtype
         return None
 
 
