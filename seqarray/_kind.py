@@ -89,15 +89,22 @@ def as_array(value: Any, *, operator: str, label: str) -> Array:
 
 def kind_of(array: Array) -> Kind:
     """Return the kind of a sequence that holds just this array."""
-    if type(array) is _ndarray:
-        found: Kind | None = NUMPY.kinds.get(array.dtype)
-        if found is not None:
-            return found
-    return _new_kind(array)
+    library = library_of(array)
+    # The key of NumPy's numbers is their dtype.
+    found: Kind | None = library.kinds.get(array.dtype) if type(array) is _ndarray else None
+    if found is not None:
+        return found
+    key = library.kind_key(array)
+    found = library.kinds.get(key)
+    if found is None:
+        found = _new_kind(array, library)
+        if key is not None:
+            library.kinds[key] = found
+    return found
 
 
-def _new_kind(array: Array) -> Kind:
-    dtype, library = native(array.dtype), library_of(array)
+def _new_kind(array: Array, library: Library) -> Kind:
+    dtype = native(array.dtype)
     return Kind(
         element_type_of(array.dtype),
         library=library,
@@ -106,12 +113,6 @@ def _new_kind(array: Array) -> Kind:
         array_type=_ndarray if type(array) is _ndarray else None,
         exact=bool(dtype == array.dtype),
     )
-
-
-# NumPy's own numbers: a dtype fixes the kind.
-NUMPY.kinds |= {
-    dtype: _new_kind(np.empty(0, dtype)) for dtype in map(np.dtype, np.typecodes["All"]) if dtype.kind in "biufc"
-}
 
 
 def kind_of_all(arrays: Sequence[Any], operator: str, to_join: bool = False) -> tuple[Kind, Sequence[Array]]:
@@ -138,7 +139,7 @@ def kind_of_all(arrays: Sequence[Any], operator: str, to_join: bool = False) -> 
     first = arrays[0]
     library = library_of_type(type(first))
     if library is not None and library.are_alike(arrays, to_join):
-        return library.kinds.get(first.dtype) or _new_kind(first), arrays
+        return library.kinds.get(first.dtype) or kind_of(first), arrays
     checked: list[Array] = [as_array(array, operator=operator, label=f"element {i}") for i, array in enumerate(arrays)]
     kind = kind_of(checked[0])
     for index, array in enumerate(checked):

@@ -67,17 +67,19 @@ def _empty(shape: Shape, dtype: Any) -> CuPyArray:
 def join(blocks: Blocks, axis: int, stack: bool, kind: Kind, out: CuPyArray = None) -> CuPyArray:
     """Join elements along an axis that they have or, with `stack`, along a new one."""
     device = kind.device.id
-    with _on(device):
-        join = _planned(blocks, axis, stack, kind.dtype, device)
-        if out is None:
-            return join.into_new_memory()
-        stride = _row_stride(out, axis)
-        overlaps = any(cupy.may_share_memory(piece, out) for piece in to_pieces(blocks, axis, stack))
-        if stride is None or stride <= 0 or overlaps:
-            out[...] = join.into_new_memory()
-        else:
-            join.copy(launcher_for(device), False, out.data.ptr, *join.arguments, matrix_stride=stride)
-        return out
+    if _current_device() != device:
+        with cupy.cuda.Device(device):
+            return join(blocks, axis, stack, kind, out)
+    planned = _planned(blocks, axis, stack, kind.dtype, device)
+    if out is None:
+        return planned.into_new_memory()
+    stride = _row_stride(out, axis)
+    overlaps = any(cupy.may_share_memory(piece, out) for piece in to_pieces(blocks, axis, stack))
+    if stride is None or stride <= 0 or overlaps:
+        out[...] = planned.into_new_memory()
+    else:
+        planned.copy(launcher_for(device), False, out.data.ptr, *planned.arguments, matrix_stride=stride)
+    return out
 
 
 # Elements as rows of a matrix.
@@ -150,6 +152,8 @@ def _lines(shapes: Sequence[Shape], axis: int, stack: bool) -> tuple[Shape, Shap
 
 
 def _planned(blocks: Blocks, axis: int, stack: bool, dtype: Any, device: int) -> _Join:
+    if len(blocks) == 1 and type(blocks[0]) is tuple:
+        return _join_of_arrays(blocks[0], axis, stack, dtype, device)
     if not stack:
         blocks = tuple([as_one_piece(block, axis) for block in blocks])
     if all(isinstance(block, tuple) for block in blocks):
@@ -196,7 +200,10 @@ def _join_of_arrays(
     held: tuple[CuPyArray, ...] = ()
     if False in [array._c_contiguous for array in arrays]:
         arrays, strides, held = _in_rows(arrays, axis)
-    addresses = [array.data.ptr for array in arrays]
+    memory = [array.data for array in arrays]
+    if [one.device_id for one in memory].count(device) != len(memory):
+        raise ValueError("devices differ")
+    addresses = [one.ptr for one in memory]
     if isinstance(lengths, int):
         shape = (*before, len(arrays) * lengths, *after)
         return _gather(shape, dtype, device, rows, addresses, lengths * inner, strides, held)

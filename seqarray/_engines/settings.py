@@ -27,7 +27,7 @@ class Settings:
         Minimum size of a result in recycled memory; below it, the C library recycles.
     """
 
-    threads_from: int = 5 << 20
+    threads_from: int = 8 << 20
     piece_from: int = 64 << 10
     head_start: int = 512 << 10
     wide_row: int = 1 << 10

@@ -52,7 +52,7 @@ class Library:
 
     def __init__(self, namespace: Any) -> None:
         self.namespace = namespace
-        #: The kinds of its arrays that need not be made anew, by dtype, see `seqarray._kind`.
+        #: Kinds that are made once, by `kind_key`, see `seqarray._kind`.
         self.kinds: dict[Any, Any] = {}
         self.name = self.name or name_of(namespace)
 
@@ -60,6 +60,10 @@ class Library:
         return f"<Library {self.name}>"
 
     # Arrays.
+
+    def kind_key(self, array: Array) -> Any:
+        """Return what fixes the kind of an array and has few values; None if the kind is to be made anew."""
+        return None
 
     def why_refused(self, array: Array) -> str:
         """Return why an array cannot be an element, though its type can; "" if it can."""
@@ -74,13 +78,8 @@ class Library:
         return (
             list(map(type, arrays)).count(type(first)) == count
             and [array.dtype for array in arrays].count(first.dtype) == count
-            and not any(map(self.why_refused, arrays))
-            and self._are_on_one_device(arrays)
+            and all(same_device(self.device_of(first), self.device_of(array)) for array in arrays)
         )
-
-    def _are_on_one_device(self, arrays: Sequence[Array]) -> bool:
-        device = self.device_of(arrays[0])
-        return all(same_device(device, self.device_of(array)) for array in arrays)
 
     def own_view(self, array: Array) -> Array:
         """Return the same values as another array object, whose shape nobody else can change in place."""

@@ -22,9 +22,17 @@ class CuPy(Library):
     has_packing_engine = True
     pickles_on_host = True
 
-    def _are_on_one_device(self, arrays: Sequence[Array]) -> bool:
-        device = arrays[0].data.device_id
-        return [array.data.device_id for array in arrays].count(device) == len(arrays)
+    def kind_key(self, array: Array) -> Any:
+        return array.dtype, array.data.device_id
+
+    def are_alike(self, arrays: Sequence[Array], to_join: bool = False) -> bool:
+        """Return whether arrays agree in type, dtype and device; the engine compares devices while it joins."""
+        first, count = arrays[0], len(arrays)
+        return (
+            list(map(type, arrays)).count(type(first)) == count
+            and [array.dtype for array in arrays].count(first.dtype) == count
+            and (to_join or [array.data.device_id for array in arrays].count(first.data.device_id) == count)
+        )
 
     def own_view(self, array: Array) -> Array:
         return array.view()

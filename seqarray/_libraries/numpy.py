@@ -37,6 +37,10 @@ class NumPy(NumPyDtypes):
             return False
         return (to_join and dtype.kind in "biufc") or [array.dtype for array in arrays].count(dtype) == count
 
+    def kind_key(self, array: Array) -> Any:
+        dtype = array.dtype
+        return dtype if type(array) is _ndarray and dtype.kind in "biufc" and dtype.metadata is None else None
+
     def device_of(self, array: Array) -> Device:
         return "cpu"
 

@@ -79,7 +79,7 @@ def concat_from_sequence(
     if kind.library is None:
         raise TypeError("concat_from_sequence: the elements of the sequence are not arrays")
     first = blocks[0]
-    rank = len(first[0].shape if isinstance(first, tuple) else first.first_shape)
+    rank = first[0].ndim if isinstance(first, tuple) else len(first.first_shape)
     if type(axis) is not int or not 0 <= axis < rank + stack:
         axis = axis_in_range(axis, rank, operator=_OPERATOR, of="element 0", new=stack)
     if copy is not True:
