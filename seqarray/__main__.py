@@ -27,8 +27,8 @@ def main(arguments: Sequence[str] = ()) -> int:
     Returns
     -------
     int
-        The exit status: 0; 1 if a model's output differs from the one that is stored with it; 2 if something is wrong
-        with the arguments, or with the files that they name.
+        The exit status: 0; 1 if an output of a model differs from the one stored with it; 2 if the arguments, or the
+        files that they name, are not valid.
     """
     if list(arguments[:1]) == ["run"]:
         return _run_model(arguments[1:])
@@ -68,7 +68,7 @@ def _rows(name: str) -> Iterator[tuple[str, ...]]:
     except ModuleNotFoundError:
         yield name, "-", "not installed"
         return
-    except Exception as error:  # a broken driver can raise anything, and the other rows are still wanted
+    except Exception as error:  # broken drivers raise errors of many types; the other rows are printed anyway
         yield name, "-", f"cannot be imported ({type(error).__name__}: {error})".splitlines()[0]
         return
     version, library = _version(name), resolve_library(name, operator="python -m seqarray")

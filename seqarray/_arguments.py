@@ -1,4 +1,4 @@
-"""Axes, positions, sizes and shapes: host arithmetic, and the messages for what is wrong with them."""
+"""Axes, positions, sizes and shapes: host arithmetic and error messages."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _LONG_COLUMN = 64
 
 
 def flag(value: Any, operator: str, name: str) -> bool:
-    """Return an ONNX integer attribute that is 0 or 1, or a bool, as a bool."""
+    """Return an attribute that is 0, 1 or a bool as a bool."""
     if type(value) is int and 0 <= value <= 1:
         return value == 1
     if isinstance(value, (int, np.integer, np.bool_)):
@@ -106,7 +106,7 @@ def host_values(array: Any, number: type[int] | type[float]) -> list[Any]:
     if hasattr(array, "tolist"):
         values: list[Any] = array.tolist()
         return values
-    # What has no tolist (array-api-strict) keeps its data on the host.
+    # Arrays without tolist (array-api-strict) are in host memory.
     return [number(array[i]) for i in range(array.shape[0])]
 
 
@@ -134,7 +134,7 @@ def check_text(array: Any, *, label: str) -> None:
 
 
 def length_along(shape: Sequence[Any], axis: int, *, operator: str, of: str) -> int:
-    """Return the length of an axis; raise a ValueError where it is not known before it is computed."""
+    """Return the length of an axis; raise a ValueError if it is unknown, as in some lazy arrays."""
     length = shape[axis]
     if type(length) is int:
         return length
@@ -173,7 +173,7 @@ def chunks_of_sizes(
     columns = _long_columns(sizes, length) if len(sizes) > _LONG_COLUMN and not is_compiling() else None
     if columns is not None:
         return columns
-    # One size after the other, for the exact message.
+    # Check the sizes one by one, for the exact message.
     sizes = [int(size) for size in sizes]
     if sizes and min(sizes) < 0:
         index = next(i for i, size in enumerate(sizes) if size < 0)
@@ -230,7 +230,7 @@ def sizes_of_parts(length: int, parts: int, *, axis: int, operator: str) -> list
 def check_joinable(shapes: Sequence[Shape], axis: int, *, operator: str, stack: bool) -> None:
     """Check that shapes are equal, except along `axis` when arrays are concatenated; unknown lengths agree with any."""
     first = shapes[0]
-    # Counting shapes that are not known until later is beyond torch.compile.
+    # torch.compile cannot count shapes that are symbolic.
     if not is_compiling() and shapes.count(first) == len(shapes):
         return
     for index, shape in enumerate(shapes):

@@ -1,9 +1,8 @@
-"""Where a sequence keeps its elements.
+"""The elements of a sequence, as an immutable tuple of blocks.
 
-The elements of a sequence lie in an immutable tuple of blocks.  A block is a tuple of at most `BLOCK_LENGTH` arrays, or
-a `Run`: the chunks that one split made, whose views are made when they are asked for.  A change rebuilds one block and
-the outer tuple and shares the rest, so every earlier version stays valid without a lock, and an element dies with the
-last version that shows it.
+A block is a tuple of at most `BLOCK_LENGTH` arrays, or a run: the chunks of one array, whose views are created on
+demand.  A change rebuilds one block and the outer tuple and shares the rest, so every earlier version stays valid
+without a lock, and an element is freed with the last version that contains it.
 """
 
 from __future__ import annotations
@@ -18,8 +17,8 @@ from seqarray._arguments import Column, Shape
 from seqarray._libraries import Array, is_compiling
 from seqarray._views import AnyRun, Run, as_column
 
-#: An insert at the end copies the last block and the tuple of blocks.  Shorter blocks make 8 000 of them cheaper,
-#: longer ones 64 000; measured, this is within a twentieth of the best for both.
+#: The maximum length of a block of arrays.  An insert at the end copies the last block and the tuple of blocks: shorter
+#: blocks are better for 8 000 inserts, longer ones for 64 000, and this is within 5 % of the best for both.
 BLOCK_LENGTH = 160
 
 
@@ -28,14 +27,14 @@ Blocks = tuple[Block, ...]
 
 
 def from_arrays(arrays: Sequence[Array]) -> Blocks:
-    """Blocks that hold these arrays."""
+    """Return blocks that hold these arrays."""
     if len(arrays) <= BLOCK_LENGTH:
         return (tuple(arrays),) if arrays else ()
     return tuple(tuple(arrays[i : i + BLOCK_LENGTH]) for i in range(0, len(arrays), BLOCK_LENGTH))
 
 
 def to_arrays(blocks: Blocks) -> Sequence[Array]:
-    """All elements; the views of runs are made."""
+    """Return all elements; this creates the views of runs."""
     if len(blocks) == 1 and type(blocks[0]) is tuple:
         return blocks[0]
     return list(chain.from_iterable(blocks))
@@ -54,7 +53,7 @@ def _trimmed(block: Block) -> Blocks:
 
 
 def held_arrays(blocks: Blocks) -> Iterator[Array]:
-    """The arrays that blocks hold: of chunks of one array, just that one."""
+    """Yield the arrays that blocks hold; of a run, its base."""
     for block in blocks:
         if isinstance(block, tuple):
             yield from block
@@ -63,14 +62,14 @@ def held_arrays(blocks: Blocks) -> Iterator[Array]:
 
 
 def to_pieces(blocks: Blocks, axis: int, stack: bool) -> Sequence[Array]:
-    """Arrays that, joined along an axis, give what all elements give: neighbours that one split made are one piece."""
+    """Return arrays whose join along an axis is that of all elements; a run without gaps is one of them."""
     if stack or all(isinstance(block, tuple) for block in blocks):
         return to_arrays(blocks)
     return list(chain.from_iterable(as_one_piece(block, axis) for block in blocks))
 
 
 def as_one_piece(block: Block, axis: int) -> Block:
-    """What, joined along an axis, gives the same as a block: the view that its chunks are of one array, if they are."""
+    """Return the view that the chunks of a run form along its own axis, as one piece; or else the block itself."""
     if isinstance(block, Run) and block.cut.axis == axis and not block.cut.dropped:
         part = block.rejoined()
         if part is not None:
@@ -79,7 +78,7 @@ def as_one_piece(block: Block, axis: int) -> Block:
 
 
 def shapes_of(blocks: Blocks) -> list[Shape]:
-    """The shapes of all elements; no view is made."""
+    """Return the shapes of all elements, without creating a view."""
     shapes: list[Shape] = []
     for block in blocks:
         shapes += [tuple(array.shape) for array in block] if isinstance(block, tuple) else block.shapes
@@ -87,13 +86,13 @@ def shapes_of(blocks: Blocks) -> list[Shape]:
 
 
 def ends_of(blocks: Blocks) -> list[int]:
-    """How many elements there are up to the end of each block."""
+    """Return the number of elements up to the end of each block."""
     return list(accumulate(map(len, blocks)))
 
 
 def find(ends: Sequence[int], blocks: Blocks, index: int) -> tuple[int, int]:
-    """The block that holds the element at `index`, and the place in it."""
-    # As bisect_right does it, into which torch.compile cannot look.
+    """Return the number of the block that contains the element at `index`, and the place in that block."""
+    # Written out, since torch.compile cannot trace bisect_right.
     number, beyond = 0, len(ends)
     while number < beyond:
         middle = (number + beyond) // 2
@@ -105,7 +104,7 @@ def find(ends: Sequence[int], blocks: Blocks, index: int) -> tuple[int, int]:
 
 
 def append(blocks: Blocks, array: Array) -> Blocks:
-    """The blocks with one more element at the end."""
+    """Return the blocks with one more element at the end."""
     if blocks:
         last = blocks[-1]
         if type(last) is tuple and len(last) < BLOCK_LENGTH:
@@ -114,7 +113,7 @@ def append(blocks: Blocks, array: Array) -> Blocks:
 
 
 def insert(blocks: Blocks, ends: Sequence[int], index: int, array: Array) -> Blocks:
-    """The blocks with one more element before the one at `index`, which exists."""
+    """Return the blocks with one more element before the one at `index`, which exists."""
     number, place = find(ends, blocks, index)
     block = blocks[number]
     if type(block) is tuple:
@@ -131,7 +130,7 @@ def insert(blocks: Blocks, ends: Sequence[int], index: int, array: Array) -> Blo
 
 
 def erase(blocks: Blocks, ends: Sequence[int], index: int) -> Blocks:
-    """The blocks without the element at `index`."""
+    """Return the blocks without the element at `index`."""
     number, place = find(ends, blocks, index)
     block = blocks[number]
     if isinstance(block, tuple):
@@ -142,19 +141,19 @@ def erase(blocks: Blocks, ends: Sequence[int], index: int) -> Blocks:
 
 
 def erase_first(blocks: Blocks) -> Blocks:
-    """The blocks without their first element."""
+    """Return the blocks without their first element."""
     rest = _part(blocks[0], slice(1, None))
     return (rest,) + blocks[1:] if len(rest) else blocks[1:]
 
 
 def erase_last(blocks: Blocks) -> Blocks:
-    """The blocks without their last element."""
+    """Return the blocks without their last element."""
     rest = _part(blocks[-1], slice(-1))
     return blocks[:-1] + (rest,) if len(rest) else blocks[:-1]
 
 
 def select(blocks: Blocks, indices: range) -> Blocks:
-    """The blocks of the elements at `indices`; no view is made."""
+    """Return the blocks of the elements at `indices`, without creating a view."""
     if not indices:
         return ()
     if indices.step < 0:
@@ -176,10 +175,10 @@ def _part(block: Block, which: slice) -> Block:
 
 
 def _tidied(blocks: Blocks, length: int) -> Blocks:
-    """The same elements in fewer blocks, once there are many for their number.
+    """Merge blocks if there are many for the number of elements.
 
-    Chunks of one split become one run again, without a view; other small neighbours become one tuple.  The threshold
-    lies far above what is left after tidying, so that the work is spread over the changes that made it necessary.
+    Neighbouring runs of one split become one run, without creating a view; other small neighbours become one tuple.
+    The threshold lies far above the number of blocks after merging, so the cost is amortized over many changes.
     """
     if len(blocks) <= 32 + length // 32 or is_compiling():
         return blocks

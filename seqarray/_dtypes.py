@@ -1,4 +1,4 @@
-"""ONNX element types, and the dtypes that stand for them."""
+"""ONNX element types, and the dtypes that represent them."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def element_type_of(dtype: Any) -> str:
 
 
 def as_element_type(dtype: Any, *, operator: str) -> str:
-    """Return the element type that a user names by its ONNX name, by a string that NumPy knows, or by a dtype."""
+    """Return the element type for its ONNX name, a string that NumPy accepts as a dtype, or a dtype."""
     if isinstance(dtype, str) and dtype in ONNX_TYPES:
         return dtype
     if isinstance(dtype, np.dtype):
@@ -100,7 +100,7 @@ def as_element_type(dtype: Any, *, operator: str) -> str:
 
 
 def native(dtype: Any) -> Any:
-    """Return the same dtype in the byte order of this machine, which results have."""
+    """Return the same dtype in the byte order of the machine, which is that of all results."""
     return dtype.newbyteorder("=") if isinstance(dtype, np.dtype) and not dtype.isnative else dtype
 
 
@@ -115,7 +115,7 @@ def common_dtype(a: Any, b: Any) -> Any:
 
 
 def extension_dtype(element_type: str) -> Any:
-    """Return NumPy's dtype for a type that the ml_dtypes package brings, or None without that package."""
+    """Return NumPy's dtype for a type of the ml_dtypes package; None without that package."""
     try:
         return np.dtype(getattr(importlib.import_module("ml_dtypes"), element_type))
     except (ImportError, AttributeError):

@@ -15,15 +15,15 @@ Context = tuple[str, str | None, Any]
 
 
 def register_pytrees() -> None:
-    """Register `ArraySequence` with the pytrees of jax and torch, as far as the program has imported them.
+    """Register `ArraySequence` with the pytrees of jax and torch, if the program has imported them.
 
-    This happens by itself when an array of theirs is first seen.  Call it to pass a sequence of NumPy arrays to
-    ``jax.jit`` before that.
+    seqarray registers it automatically when it first meets a jax or torch array.  Call this function to pass a sequence
+    of NumPy arrays to ``jax.jit`` before that.
 
     Notes
     -----
-    The leaves are the elements, so a traced function gets a sequence of traced arrays.  The length is part of the
-    structure: another length traces again.
+    The leaves are the elements, so a traced function is called with a sequence of traced arrays.  The length is part of
+    the structure: a sequence of another length is traced again.
 
     Examples
     --------
@@ -47,7 +47,7 @@ def register_pytrees() -> None:
 
 
 def _context(sequence: ArraySequence[Any]) -> Context:
-    # The element type of elements would make trees of different dtypes different structures.
+    # With the element type in it, trees that differ only in dtypes would differ in structure.
     if len(sequence):
         return "", None, None
     library = sequence._kind.library

@@ -166,23 +166,22 @@ class ArraySequence(Generic[ArrayT]):
         return _unpickled, pickled(self._kind, self._blocks)
 
     def to(self, *, xp: Any = None, device: Any = None, copy: bool | None = None) -> ArraySequence[Any]:
-        """The same elements as arrays of another library, or on another device.
+        """Return the elements as arrays of another library, or on another device.
 
-        However many elements there are, they cross to a GPU or back in one transfer, packed, and come out as chunks of
-        one allocation.  Between NumPy and torch on the CPU, between CuPy and torch on one GPU, and from jax to NumPy,
-        both look at the same memory.
+        To a GPU and back, any number of elements is packed, moved in one transfer, and returned as chunks of one
+        allocation.  Between NumPy and torch on the CPU and between CuPy and torch on one GPU, the arrays share memory;
+        with ``copy=False`` also from jax to NumPy.
 
         Parameters
         ----------
         xp : module or str, optional
-            The array API namespace.  Default: the one that the elements are of.
+            The array API namespace.  Default: that of the elements.
         device : optional
-            The device, in any form that the namespace takes, such as ``"cuda:0"``.  Default: the one that the elements
-            are on, if the namespace can use it; for what comes from NumPy, the CPU or, for CuPy, the current device.
+            The device, in any form that the namespace takes, such as ``"cuda:0"``.  Default: that of the elements, if
+            the namespace can use it; for elements from NumPy, the CPU or, for CuPy, the current device.
         copy : bool or None, optional
-            None copies where that is needed: into another memory, and out of arrays that must not be written to (jax)
-            into ones that can be.  False raises where it is needed, and gives read-only NumPy arrays for jax's.  True
-            gives fresh memory always.
+            None copies where that is needed: into another memory, and from jax's immutable arrays into writable ones.
+            False raises where a copy is needed, and returns read-only NumPy arrays for jax's.  True always copies.
 
         Returns
         -------
@@ -227,7 +226,7 @@ class ArraySequence(Generic[ArrayT]):
 
     @property
     def _ends(self) -> list[int]:
-        """How many elements there are up to the end of each block; counted once."""
+        """The number of elements up to the end of each block; counted once."""
         ends = self._block_ends
         if ends is None:
             ends = self._block_ends = _blocks.ends_of(self._blocks)
@@ -255,7 +254,7 @@ class ArraySequence(Generic[ArrayT]):
 
     @property
     def shapes(self) -> tuple[Shape, ...]:
-        """The shape of every element.  No array is made for it."""
+        """The shape of every element; reading it creates no array."""
         return tuple(self._shapes())
 
     def _shapes(self) -> list[Shape]:
@@ -264,7 +263,7 @@ class ArraySequence(Generic[ArrayT]):
         return _blocks.shapes_of(self._blocks)
 
     def sizes(self, axis: int = 0) -> tuple[int, ...]:
-        """The length of every element along an axis.  No array is made for it.
+        """Return the length of every element along an axis, without creating an array.
 
         Parameters
         ----------
@@ -294,7 +293,7 @@ class ArraySequence(Generic[ArrayT]):
 
     @property
     def nbytes(self) -> int:
-        """Bytes that the elements hold together, as if each were stored on its own."""
+        """The sum of the sizes of the elements in bytes, as if none shared memory."""
         if self._kind.exact:
             return sum(map(prod, self._shapes())) * (itemsize_of(self._kind.dtype) if self._length else 0)
         arrays = _blocks.to_arrays(self._blocks)
@@ -324,7 +323,7 @@ def empty_kind(element_type: str, library: Library | None, device: Any, *, opera
 
 
 def as_sequence(value: Any, *, operator: str) -> ArraySequence[Any]:
-    """Return `value` if it is a sequence; a list or tuple of arrays as one."""
+    """Return `value` if it is an ArraySequence; convert a list or tuple of arrays."""
     if type(value) is ArraySequence:
         return value
     if not isinstance(value, (list, tuple)):
@@ -334,7 +333,7 @@ def as_sequence(value: Any, *, operator: str) -> ArraySequence[Any]:
 
 
 def refuse_sequence(value: Any, *, operator: str) -> NoReturn:
-    """Raise the TypeError for what is given in the place of a sequence."""
+    """Raise the TypeError for a value that is not a sequence of arrays."""
     raise TypeError(
         f"{operator}: expected an ArraySequence, or a list or tuple of arrays, got {type(value).__module__}."
         f"{type(value).__qualname__}"
@@ -372,7 +371,7 @@ def _unpickled(element_type: str, xp: str | None, device: Any, exact: bool, bloc
 
 
 def rebuilt(element_type: str, xp: str | None, device: Any, elements: Sequence[Any]) -> ArraySequence[Any]:
-    """Return a sequence around whatever a pytree transformation puts in the place of its elements."""
+    """Return a sequence of the objects that a pytree transformation returns for its elements, arrays or not."""
     if not elements:
         return ArraySequence((), dtype=element_type, xp=xp, device=device)
     try:

@@ -1,7 +1,7 @@
 """Moving the elements of a sequence to another array library or device.
 
-Where bytes have to cross into another memory they are packed first and cross at once, however many elements there are.
-Where two libraries can look at the same memory, no byte moves.
+Between different memories, the elements are packed and moved in one transfer.  Libraries that can share memory do: no
+byte is moved.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def move(blocks: Blocks, kind: Kind, library: Library, device: Device, copy: boo
     if source is library and same_device(device, kind.device):
         return engine_for(kind, OPERATOR).pack(to_arrays(blocks), kind) if copy is True else blocks
     if source.has_numpy_dtypes and library.has_numpy_dtypes:
-        dtype = kind.dtype  # text and whatever else NumPy holds
+        dtype = kind.dtype  # also text and other types without an ONNX name
     else:
         dtype = library.dtype_for(kind.element_type, device, operator=OPERATOR)
     if source is library:
@@ -54,7 +54,7 @@ def move(blocks: Blocks, kind: Kind, library: Library, device: Device, copy: boo
 
 
 def target_device(kind: Kind, library: Library, device: Device) -> Device:
-    """Return the device that elements go to: the given one, or the one they are on, or the library's default."""
+    """Return the target device: the given one, or that of the elements, or the library's default."""
     source = kind.library
     assert source is not None
     if device is None:
@@ -105,7 +105,7 @@ def _from_host(blocks: Blocks, kind: Kind, library: Library, dtype: Any, device:
         if copy is True and (library.views_host(device) or library.wraps(NUMPY)):
             blocks, copy = engine_for(kind, OPERATOR).pack(to_arrays(blocks), kind), None
         return _converted(blocks, convert)
-    copy = None  # what crosses is packed
+    copy = None  # packing copies
 
     def staging_memory(shape: tuple[int, ...], dtype: Any) -> Array:
         memory = library.staging_memory(shape, dtype)
@@ -126,14 +126,14 @@ def _to_device(blocks: Blocks, kind: Kind, device: Device) -> Blocks:
 
 
 def _by_dlpack(blocks: Blocks, kind: Kind, library: Library, copy: bool | None) -> Blocks:
-    """Look at the same memory through another library on the same CUDA device."""
+    """Return arrays of another library that share the memory, on the same CUDA device."""
     if copy is True:
         blocks = engine_for(kind, OPERATOR).pack(to_arrays(blocks), kind)
     return _converted(blocks, lambda arrays: [library.namespace.from_dlpack(array) for array in arrays])
 
 
 def _converted(blocks: Blocks, convert: Callable[[Sequence[Array]], list[Array]]) -> Blocks:
-    """Return the blocks with the arrays that they hold replaced: of a run, its base."""
+    """Return the blocks with every held array converted; of a run, that is its base."""
     arrays = iter(convert(list(held_arrays(blocks))))
 
     def replaced(block: Block) -> Block:
@@ -150,14 +150,14 @@ def _crossed(
     convert: Callable[[Sequence[Array]], list[Array]],
     memory: Callable[[tuple[int, ...], Any], Array] = pool.empty,
 ) -> Blocks:
-    """Return the elements as chunks of one array in another memory, into which they have crossed packed."""
+    """Pack the elements, move them into another memory, and return them as chunks of one array there."""
     run = _packed(blocks, kind, memory)
     (base,) = convert([run.base])
     return (run.around(base),)
 
 
 def _packed(blocks: Blocks, kind: Kind, memory: Callable[[tuple[int, ...], Any], Array]) -> AnyRun:
-    """Return the elements around one row-major array that holds nothing else; NumPy's are packed into given memory."""
+    """Return the elements packed in one row-major array; those of NumPy arrays in memory that `memory` allocates."""
     library: Any = kind.library
     trimmed = blocks[0].trimmed() if len(blocks) == 1 and not isinstance(blocks[0], tuple) else None
     if trimmed is not None:

@@ -1,4 +1,4 @@
-"""Chunks of one array, whose views are made when they are asked for."""
+"""Chunks of one array, whose views are created on demand."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from seqarray._libraries import Array, library_of
 
 
 class Cut(NamedTuple):
-    """How the chunks of a run lie in its base."""
+    """The layout of the chunks of a run in its base."""
 
     #: Shape of the array that was split.
     shape: Shape
     #: The axis along which it was split.
     axis: int
-    #: The axis is gone from the chunks, each of which is one long (keepdims=0).
+    #: The chunks have length 1 along the axis and have lost it (keepdims=0).
     dropped: bool = False
-    #: The base is 1-D and the chunks, each row-major, follow one another in it.  Otherwise the base has `shape`.
+    #: The base is 1-D and contains the chunks one after the other, each row-major.  Otherwise the base has `shape`.
     packed: bool = False
 
     @property
     def step(self) -> int:
-        """Items of a packed base for every step along the axis."""
+        """The number of items of a packed base for every step along the axis."""
         return prod(self.shape[: self.axis]) * prod(self.shape[self.axis + 1 :])
 
     def chunk_shape(self, size: int) -> Shape:
@@ -37,8 +37,8 @@ class Cut(NamedTuple):
 class Run:
     """Chunks of one array along one axis.
 
-    `starts` and `stops` bound them on that axis.  Both are ranges for chunks of equal size, so that a run of any length
-    costs the same; the last stop may then lie beyond the axis.
+    `starts` and `stops` are their bounds on that axis.  For chunks of equal size both are ranges, so that the cost of a
+    run does not depend on its length; the last stop may then exceed the length of the axis.
     """
 
     __slots__ = ("base", "cut", "starts", "stops")
@@ -69,7 +69,7 @@ class Run:
         return map(self.__getitem__, range(len(self)))
 
     def _stacked(self) -> Array | None:
-        """NumPy chunks of equal shape as one array of them, which gives them out faster; None where that is a copy."""
+        """Return NumPy chunks of equal shape as one array, whose iteration is faster; None if that takes a copy."""
         starts = self.starts
         if type(starts) is not range or not starts:
             return None
@@ -83,7 +83,7 @@ class Run:
             part = base if stop - first == shape[0] else base[first:stop]
             if not dropped:
                 return part.reshape((count, size) + shape[1:])
-            # Out of an array of rank 1, NumPy gives scalars.
+            # An iteration over an array of rank 1 yields scalars.
             return part if len(shape) > 1 else None
         if packed:
             step = self.cut.step
@@ -100,7 +100,7 @@ class Run:
         return self.base[(slice(None),) * self.cut.axis + (slice(start, stop), ...)]
 
     def size_of(self, index: int) -> int:
-        """The length of a chunk along the axis; no view is made."""
+        """Return the length of a chunk along the axis, without creating a view."""
         start, stop = self._bounds(index)
         return stop - start
 
@@ -109,26 +109,26 @@ class Run:
         return Run(base, self.cut, self.starts, self.stops)
 
     def part(self, which: slice) -> Run:
-        """Some of the chunks; no view is made."""
+        """Return some of the chunks, without creating a view."""
         return Run(self.base, self.cut, self.starts[which], self.stops[which])
 
     @property
     def shapes(self) -> list[Shape]:
-        """The shapes of the chunks; no view is made."""
+        """The shapes of the chunks; reading them creates no view."""
         bounds = map(self._bounds, range(len(self)))
         return [self.cut.chunk_shape(stop - start) for start, stop in bounds]
 
     @property
     def first_shape(self) -> Shape:
-        """The shape of the first chunk; no view is made."""
+        """The shape of the first chunk; reading it creates no view."""
         return self.cut.chunk_shape(self.size_of(0))
 
     def continues(self, other: Run) -> bool:
-        """Whether `other` holds chunks that the same split made."""
+        """Return whether `other` contains chunks of the same split."""
         return self.base is other.base and self.cut == other.cut
 
     def is_gapless(self) -> bool:
-        """Whether every chunk starts where the one before it stops."""
+        """Return whether every chunk starts at the stop of the one before it."""
         starts, stops = self.starts, self.stops
         if isinstance(starts, range):
             return len(starts) == 1 or starts.step == stops[0] - starts[0]
@@ -137,7 +137,7 @@ class Run:
         return bool((starts[1:] == stops[:-1]).all())
 
     def rejoined(self) -> Array | None:
-        """The chunks joined again along the axis they came from, as a view; None where that takes a copy."""
+        """Return the chunks joined along the axis of the split, as a view; None if that takes a copy."""
         if self.cut.packed or len(self) == 0 or not self.is_gapless():
             return None
         start, stop = self._bounds(0)[0], self._bounds(len(self) - 1)[1]
@@ -146,7 +146,7 @@ class Run:
         return self._between(start, stop)
 
     def trimmed(self) -> Run | None:
-        """Return the same chunks around a base that holds nothing else; None where that takes a copy."""
+        """Return the same chunks of a base without other items; None if that takes a copy."""
         if len(self) == 0 or not self.is_gapless():
             return None
         start, stop = self._bounds(0)[0], self._bounds(len(self) - 1)[1]
@@ -161,7 +161,7 @@ class Run:
 
 
 class PackedRun:
-    """Arrays of any shapes that follow one another, each row-major, in one 1-D base."""
+    """Arrays of any shapes, stored one after the other, each row-major, in one 1-D base."""
 
     __slots__ = ("base", "chunk_shapes", "starts")
 
@@ -188,21 +188,21 @@ class PackedRun:
         return PackedRun(base, self.starts, self.chunk_shapes)
 
     def part(self, which: slice) -> PackedRun:
-        """Some of the arrays; no view is made."""
+        """Return some of the arrays, without creating a view."""
         return PackedRun(self.base, self.starts[which], self.chunk_shapes[which])
 
     @property
     def shapes(self) -> list[Shape]:
-        """The shapes of the arrays; no view is made."""
+        """The shapes of the arrays; reading them creates no view."""
         return list(self.chunk_shapes)
 
     @property
     def first_shape(self) -> Shape:
-        """The shape of the first array; no view is made."""
+        """The shape of the first array; reading it creates no view."""
         return self.chunk_shapes[0]
 
     def trimmed(self) -> PackedRun | None:
-        """Return the same arrays around a base that holds nothing else; None where that takes a copy."""
+        """Return the same arrays in a base without other items; None if that takes a copy."""
         counts = list(map(prod, self.chunk_shapes))
         stops = [int(start) + count for start, count in zip(self.starts, counts, strict=True)]
         if len(self) == 0 or any(int(start) != stop for start, stop in zip(self.starts[1:], stops, strict=False)):
@@ -214,7 +214,7 @@ class PackedRun:
 def _reshaped(array: Array, shape: Shape) -> Array:
     try:
         return array.reshape(shape)
-    except AttributeError:  # the standard has a function only
+    except AttributeError:  # the standard defines a function, but no method
         return library_of(array).namespace.reshape(array, shape)
 
 
@@ -230,7 +230,7 @@ def _moved(column: Column, by: int) -> Column:
 
 
 def as_column(column: Column) -> np.ndarray[Any, np.dtype[np.int64]]:
-    """Host integers as an int64 array."""
+    """Return host integers as an int64 array."""
     if isinstance(column, range):
         return np.arange(column.start, column.stop, column.step)
     return np.asarray(column, dtype=np.int64)

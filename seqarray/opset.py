@@ -100,8 +100,8 @@ def run(
         As for the Python functions of SequenceAt, ConcatFromSequence, Concat, SplitToSequence and Split; the others
         hold the arrays they are given.
     xp, device : optional
-        Where an operator that has no array to go by puts its result: SequenceEmpty, and SequenceLength of an empty
-        sequence.
+        The namespace and device of a result where no input determines them: of SequenceEmpty, and of SequenceLength of
+        an empty sequence.
 
     Returns
     -------
@@ -148,7 +148,7 @@ def run(
 
 
 def supported() -> dict[str, tuple[int, ...]]:
-    """The operators that `run` knows, and the opsets in which their versions begin.
+    """Return the operators that `run` supports, and the opsets in which their versions begin.
 
     Returns
     -------

@@ -15,14 +15,14 @@ __all__ = ["assert_arrays_equal", "assert_sequences_equal", "to_numpy"]
 
 
 def assert_sequences_equal(actual: Any, expected: Any) -> None:
-    """Assert that a value is a sequence, and equal to another in everything.
+    """Assert that a value is a sequence, equal to another in element type, library, device, shapes and values.
 
     Parameters
     ----------
     actual : ArraySequence
         The sequence to check.  A list or tuple is not one.
     expected : ArraySequence, or list or tuple of arrays
-        What it should be: length, element type, array library and device, and for every element its shape and values.
+        The expected length, element type, array library and device, and the shape and values of every element.
 
     Raises
     ------
@@ -63,7 +63,7 @@ def assert_arrays_equal(actual: Array, expected: Array) -> None:
     Parameters
     ----------
     actual, expected : array
-        The array to check, and what it should be.
+        The array to check, and the expected one.
 
     Raises
     ------
@@ -96,12 +96,12 @@ def assert_arrays_equal(actual: Array, expected: Array) -> None:
     if not is_text and native(actual.dtype) != native(expected.dtype):
         raise AssertionError(f"dtypes differ: got {actual.dtype}, expected {expected.dtype}")
     if tuple(actual.shape) != tuple(expected.shape):
-        # A length that is not known yet compares equal to nothing; the computed shapes are compared below.
+        # An unknown length (nan) equals nothing; the computed shapes are compared below.
         if not library.is_lazy(actual):
             raise AssertionError(f"shapes differ: got {tuple(actual.shape)}, expected {tuple(expected.shape)}")
     values, wanted = to_numpy(actual), to_numpy(expected)
     if values.dtype.kind == "V" and element_type_of(values.dtype) in ONNX_TYPES:
-        # NumPy's comparison does not know the NaN of these; float32 holds all their values.
+        # NumPy does not find the NaN of ml_dtypes; float32 can represent all values of these types.
         np.testing.assert_array_equal(values.astype(np.float32), wanted.astype(np.float32))
         return
     if is_text:
@@ -112,7 +112,7 @@ def assert_arrays_equal(actual: Array, expected: Array) -> None:
 
 
 def to_numpy(array: Array) -> np.ndarray[Any, Any]:
-    """Return the values of an array as a NumPy array, whatever it takes: a test may move data.
+    """Return the values of an array as a NumPy array, moved to the host if necessary.
 
     Parameters
     ----------

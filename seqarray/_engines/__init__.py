@@ -1,7 +1,7 @@
-"""How bytes are joined, split and copied: arrays and blocks in, arrays and blocks out.
+"""Joining, splitting and copying the memory of arrays: arrays and blocks in, arrays and blocks out.
 
-`standard` works on every namespace and alone gives every right answer; an engine is a faster way to the same result for
-one array library, which names it (`Library.engine_module`).
+`standard` works on every namespace and gives every right answer alone; another engine computes the same results faster
+for one array library, whose class names it (`Library.engine_module`).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ __all__ = ["Engine", "engine_for", "get_num_threads", "host_pool", "set_num_thre
 
 
 class Engine(Protocol):
-    """What `standard` and every other engine can do.  Axes are counted from the front and in range, sizes add up."""
+    """The interface of every engine.  Axes are counted from the front and in range, and sizes add up."""
 
     def join(self, blocks: Blocks, axis: int, stack: bool, kind: Kind, out: Any = None) -> Array:
         """Join elements along an axis that they have or, with `stack`, along a new one.
@@ -35,7 +35,7 @@ class Engine(Protocol):
         """Copy one array, in the dtype of `kind`."""
 
     def split(self, array: Array, cut: Cut, starts: Column, stops: Column, kind: Kind) -> Blocks:
-        """Copy the chunks of an array, one at least."""
+        """Copy the chunks of an array, of which there is at least one."""
 
     def pack(self, arrays: Sequence[Array], kind: Kind) -> Blocks:
         """Copy arrays of any shapes."""

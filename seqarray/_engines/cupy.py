@@ -23,10 +23,10 @@ from seqarray._views import Cut, PackedRun, Run, as_column
 
 CuPyArray = Any
 
-#: Dtypes that stand for all of their size.
+#: Item size to a dtype of that size for which CuPy has a copy kernel.
 _BITS = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64, 16: np.complex128}
 
-#: More pieces than this are kept as columns, which the launcher copies into its arguments at once.
+#: The maximum number of pieces that are passed as lists; more are passed as NumPy arrays.
 FEW = 300
 
 _ndarray = cupy.ndarray
@@ -36,7 +36,7 @@ _already_current = nullcontext()
 
 
 class _Join(NamedTuple):
-    """A join that only lacks the memory of its result."""
+    """A planned join: everything but the memory of its result."""
 
     shape: Shape
     dtype: Any
@@ -44,23 +44,23 @@ class _Join(NamedTuple):
     #: A method of the launcher, and its arguments after the address of the result.
     copy: Callable[..., None]
     arguments: tuple[Any, ...]
-    #: Copies of elements, made for this join alone.
+    #: Copies of elements, to be kept alive until the launch.
     held: tuple[CuPyArray, ...] = ()
 
     def into_new_memory(self) -> CuPyArray:
-        """The result.  The device is current."""
+        """Allocate the result and launch the copy, on the current device."""
         result = _empty(self.shape, self.dtype)
         self.copy(launcher_for(self.device), False, result.data.ptr, *self.arguments)
         return result
 
 
 def _on(device: int) -> Any:
-    """A context in which a device is current, whichever was before: CuPy allocates and launches on the current one."""
+    """Return a context in which a device is current: CuPy allocates and launches on the current one."""
     return _already_current if _current_device() == device else cupy.cuda.Device(device)
 
 
 def _empty(shape: Shape, dtype: Any) -> CuPyArray:
-    """An uninitialised array.  `cupy.empty` refuses dtypes that it cannot compute with, such as float8."""
+    """Return an uninitialised array.  `cupy.empty` refuses dtypes that it cannot compute with, such as float8."""
     return _ndarray(shape, dtype, _alloc(prod(shape) * dtype.itemsize))
 
 
@@ -86,9 +86,9 @@ def join(blocks: Blocks, axis: int, stack: bool, kind: Kind, out: CuPyArray = No
 
 
 def _row_stride(array: CuPyArray, axis: int) -> int | None:
-    """Bytes from a row to the next where an array lies in rows of contiguous bytes, equally far apart; else None.
+    """Return the row stride, in bytes, of an array as a matrix cut along an axis; 0 for an empty array.
 
-    The rows are those of the matrix that it is along the axis.  Those of an empty array lie anywhere.
+    None if the bytes of a row are not contiguous, or the distances between rows differ.
     """
     if not array.size:
         return 0
@@ -111,7 +111,7 @@ def _row_stride(array: CuPyArray, axis: int) -> int | None:
 
 
 def _in_rows(arrays: Sequence[CuPyArray], axis: int) -> tuple[Sequence[CuPyArray], list[int], tuple[CuPyArray, ...]]:
-    """Arrays that lie in rows, their strides, and those among them that had to be copied for it."""
+    """Return arrays that have row strides, those strides, and the copies among the arrays."""
     rows, strides, copies = [], [], []
     for array in arrays:
         stride = _row_stride(array, axis)
@@ -125,14 +125,14 @@ def _in_rows(arrays: Sequence[CuPyArray], axis: int) -> tuple[Sequence[CuPyArray
 
 
 def _line(shape: Shape, axis: int, stack: bool) -> tuple[Shape, Shape, int]:
-    """The lengths before and after the axis, and the one along it.  A new axis is one long."""
+    """Return the lengths before and after the axis, and the one along it, which is 1 for a new axis."""
     return (shape[:axis], shape[axis:], 1) if stack else (shape[:axis], shape[axis + 1 :], shape[axis])
 
 
 def _lines(shapes: Sequence[Shape], axis: int, stack: bool) -> tuple[Shape, Shape, int | list[int]]:
-    """As `_line` for shapes that have the lengths before and after in common; ValueError for others.
+    """Return the same for several shapes; raise a ValueError unless the lengths before and after the axis agree.
 
-    The length along the axis is one for all where it is the same.
+    The lengths along the axis are one int if they are equal.
     """
     first, count = shapes[0], len(shapes)
     if shapes.count(first) == count:
@@ -226,7 +226,7 @@ def _gather(
     strides: Column | None,
     held: tuple[CuPyArray, ...] = (),
 ) -> _Join:
-    """A join of pieces, as lists or columns of integers; the bounds may be the width of all."""
+    """Return the join of pieces, given as lists or int64 arrays; `bounds` may be the width of all pieces."""
     if len(addresses) <= FEW and isinstance(addresses, list):
         return _Join(shape, dtype, device, Launcher.copy_few, (rows, addresses, bounds, strides), held)
     bounds = bounds if isinstance(bounds, int) else as_column(bounds)
@@ -235,11 +235,11 @@ def _gather(
 
 
 def _join_of_run(run: Run, axis: int, stack: bool, dtype: Any, device: int) -> _Join | None:
-    """A join of the equal chunks of one split, however many there are; None where they are something else."""
+    """Return the join of the chunks of one split into equal parts; None if the chunks are not such."""
     starts, count = run.starts, len(run)
     size, last_size = run.size_of(0), run.size_of(count - 1)
     if not isinstance(starts, range) or size < last_size or (starts.step < 0 and size > last_size):
-        return None  # a shorter one that comes first has been reversed
+        return None  # a shorter first chunk: the run is reversed
     if size != last_size and not _along(run, axis, stack):
         raise ValueError("shapes differ")
     before, after, length = _line(run.cut.chunk_shape(size), axis, stack)
@@ -254,7 +254,7 @@ def _join_of_run(run: Run, axis: int, stack: bool, dtype: Any, device: int) -> _
 
 
 def _along(run: Run, axis: int, stack: bool) -> bool:
-    """Whether a join goes along the axis that the run was split on, which its chunks still have."""
+    """Return whether a join is along the axis on which the run was split, and the chunks have kept that axis."""
     return not stack and not run.cut.dropped and axis == run.cut.axis
 
 
@@ -270,7 +270,7 @@ class _ChunkRows(NamedTuple):
     stride : int or None
         Bytes from row to row; None if the chunks have no gaps.
     held : tuple
-        What has been allocated for it.
+        The copy of the base, if there is one.
     """
 
     first: int
@@ -280,16 +280,16 @@ class _ChunkRows(NamedTuple):
 
 
 def _chunk_rows(run: Run, axis: int) -> _ChunkRows | None:
-    """Where the chunks lie, without a view of each.  If they do not lie in rows they are copied, all at once.
+    """Return the geometry of the chunks without creating views; chunks without a row stride are copied, in one launch.
 
-    None where there is no other way than to look at them one by one.
+    None if the chunks have to be looked at one by one.
     """
     base, cut = run.base, run.cut
     start = int(run.starts[0])
     if cut.packed:
         step = cut.step * base.itemsize
         return _ChunkRows(base.data.ptr + start * step, step, None)
-    # In the largest, the most steps have to lie side by side.
+    # The largest chunk: if its rows are contiguous, those of the others are too.
     stride = _row_stride(run[_largest(run)], axis)
     if stride is not None:
         step = base.strides[cut.axis]
@@ -303,7 +303,7 @@ def _chunk_rows(run: Run, axis: int) -> _ChunkRows | None:
 
 
 def _largest(run: Run) -> int:
-    """The index of a chunk that no other is larger than."""
+    """Return the index of the largest chunk."""
     if isinstance(run.starts, range):
         last = len(run) - 1
         return 0 if run.size_of(0) >= run.size_of(last) else last
@@ -311,12 +311,12 @@ def _largest(run: Run) -> int:
 
 
 def _lines_of(block: Block, axis: int, stack: bool) -> tuple[Shape, Shape, Any]:
-    """As `_lines` for the elements of a block; the lengths along the axis are an int64 array."""
+    """Return what `_lines` does for the elements of a block, with the lengths along the axis as an int64 array."""
     if not isinstance(block, Run):
         before, after, lengths = _lines(shapes_of((block,)), axis, stack)
         return before, after, np.full(len(block), lengths)
     sizes = as_column(block.stops) - as_column(block.starts)
-    sizes[[0, -1]] = block.size_of(0), block.size_of(len(block) - 1)  # the stop of a smaller last one lies beyond
+    sizes[[0, -1]] = block.size_of(0), block.size_of(len(block) - 1)  # the last stop may exceed the axis
     along = _along(block, axis, stack)
     if not along and sizes.min() != sizes.max():
         raise ValueError("shapes differ")
@@ -330,11 +330,11 @@ class _Columns(NamedTuple):
     Attributes
     ----------
     addresses : int64 array
-        Where each begins.
+        The address of each.
     strides : int64 array or None
         Bytes from row to row; None if no element has gaps.
     held : tuple
-        What has been allocated for it: copies of elements that did not lie in rows.
+        The copies of elements that had no row stride.
     """
 
     addresses: Any
@@ -354,11 +354,11 @@ def _columns(block: Block, axis: int) -> _Columns:
     return _Columns(as_column([array.data.ptr for array in arrays]), as_column(stride_list), held)
 
 
-# Copies that are no join.
+# Other copies.
 
 
 def duplicate(array: CuPyArray, kind: Kind) -> CuPyArray:
-    """A copy of one array, row-major."""
+    """Copy one array, row-major."""
     with _on(kind.device.id):
         return _duplicate(array)
 
@@ -368,7 +368,7 @@ def _duplicate(array: CuPyArray) -> CuPyArray:
         result = _empty(array.shape, array.dtype)
         launcher_for(array.data.device_id).copy_few(False, result.data.ptr, 1, [array.data.ptr], array.nbytes)
         return result
-    # Along the first axis that will do, an array has the fewest rows.
+    # The first axis with a row stride gives the fewest rows.
     for axis in range(array.ndim):
         stride = _row_stride(array, axis)
         if stride is not None:
@@ -377,13 +377,13 @@ def _duplicate(array: CuPyArray) -> CuPyArray:
             launcher = launcher_for(array.data.device_id)
             launcher.copy_few(False, result.data.ptr, rows, [array.data.ptr], width, [stride])
             return result
-    # As plain bits, since CuPy has no kernels for some dtypes, such as float8.
+    # As plain bits: CuPy has no kernels for some dtypes, such as float8.
     copied = array.view(_BITS.get(array.itemsize, array.dtype)).copy(order="C")
     return _ndarray(array.shape, array.dtype, copied.data)
 
 
 def split(array: CuPyArray, cut: Cut, starts: Column, stops: Column, kind: Kind) -> Blocks:
-    """Copies of the chunks of an array, packed in one allocation."""
+    """Copy the chunks of an array, packed in one allocation."""
     with _on(kind.device.id):
         return (_scatter(array, cut, starts, stops),)
 
@@ -392,7 +392,7 @@ def _scatter(array: CuPyArray, cut: Cut, starts: Column, stops: Column) -> Run:
     shape, axis = cut.shape, cut.axis
     rows, length, inner = plan.matrix(shape, axis)
     if rows == 1:
-        # The chunks of a row-major copy follow one another already.
+        # The chunks of a row-major copy are contiguous already.
         return Run(_duplicate(array), cut, starts, stops)
     width = inner * array.itemsize
     stride = _row_stride(array, axis)
@@ -418,12 +418,12 @@ def _scatter(array: CuPyArray, cut: Cut, starts: Column, stops: Column) -> Run:
 
 
 def pack(arrays: Sequence[CuPyArray], kind: Kind) -> Blocks:
-    """Copies of arrays of any shapes, packed in one allocation."""
+    """Copy arrays of any shapes, packed in one allocation."""
     return (packed(arrays, kind),)
 
 
 def packed(arrays: Sequence[CuPyArray], kind: Kind) -> PackedRun:
-    """As `pack`, the run alone."""
+    """Copy arrays of any shapes into one packed run."""
     device, itemsize = kind.device.id, kind.dtype.itemsize
     with _on(device):
         rows = [array if array._c_contiguous else _duplicate(array) for array in arrays]

@@ -1,4 +1,4 @@
-"""Copies of large NumPy arrays: cut among threads, each of which makes one NumPy call, into recycled memory."""
+"""Copies of large NumPy arrays: divided among threads that make one NumPy call each, into recycled memory."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def join(arrays: Sequence[NumPyArray], axis: int, stack: bool, dtype: np.dtype[A
 
 
 def join_into(out: NumPyArray, arrays: Sequence[NumPyArray], axis: int, stack: bool, casting: str) -> NumPyArray:
-    """Join arrays into one that is there, which may share memory with them."""
+    """Join arrays into an existing one, which may share memory with them."""
     joined_from, _ = _unstacked(arrays, axis) if stack else (arrays, None)
     sizes, shape = _joined_shape(joined_from, axis)
     _check_dtypes(arrays, out.dtype, casting)
@@ -44,9 +44,9 @@ def join_into(out: NumPyArray, arrays: Sequence[NumPyArray], axis: int, stack: b
 
 
 def _unstacked(arrays: Sequence[NumPyArray], axis: int) -> tuple[Sequence[NumPyArray], Shape | None]:
-    """Return arrays whose join along an axis that they have is their stack, and its shape if only that differs.
+    """Return arrays that concatenate to the stack, and the shape of the stack if the result has to be reshaped.
 
-    np.stack makes a view of every array.
+    np.stack creates a view of every array.
     """
     first = arrays[0].shape
     if [array.shape for array in arrays].count(first) != len(arrays):
@@ -71,14 +71,14 @@ def _joined_shape(arrays: Sequence[NumPyArray], axis: int) -> tuple[list[int], S
 
 
 def _check_dtypes(arrays: Sequence[NumPyArray], dtype: np.dtype[Any], casting: Any) -> None:
-    """Check before anything is allocated what NumPy would check afterwards."""
+    """Check dtypes before the result is allocated; NumPy would check them afterwards."""
     dtypes = [array.dtype for array in arrays]
     if dtypes.count(dtype) != len(dtypes) and not all(np.can_cast(one, dtype, casting) for one in set(dtypes)):
         raise TypeError("dtypes differ")
 
 
 def _join(target: NumPyArray, arrays: Sequence[NumPyArray], sizes: Sequence[int], axis: int) -> None:
-    """Join arrays into one of the right shape, by several threads if that is worth their while."""
+    """Join arrays into one of the right shape, with several threads if the copy is large enough."""
     shape, nbytes = target.shape, target.nbytes
     count = _threads_for(nbytes, len(arrays), target.dtype)
     if count == 1:
@@ -105,9 +105,9 @@ def _threads_for(nbytes: int, count: int, dtype: np.dtype[Any]) -> int:
 def _copy_into(
     cut: Callable[[], Sequence[NumPyArray]], axis: int, where: tuple[slice, ...], target: NumPyArray
 ) -> None:
-    """Join the pieces that `cut` gives into a part of the result.
+    """Join the pieces that `cut` returns into a part of the result.
 
-    They are cut here, by the thread that copies them, so that the other threads are woken before anything else.
+    The thread that copies the pieces slices them, so that the other threads are woken first.
     """
     np.concatenate(cut(), axis, out=target[where], casting="unsafe")
 
@@ -149,7 +149,7 @@ def _copy_between(targets: Run, sources: Run, first: int, last: int) -> None:
 
 
 def copy_rows(target: NumPyArray, source: NumPyArray, rows: int) -> None:
-    """Copy between arrays of shape (chunks, rows, width), whose rows lie apart in one of them."""
+    """Copy between arrays of shape (chunks, rows, width), of which one has gaps between its rows."""
     nbytes = target.shape[2] * target.itemsize
     used = _threads_for(target.nbytes, len(target), target.dtype)
     as_items = target.nbytes >= settings.items_from and target.itemsize < nbytes <= settings.items_up_to
@@ -164,7 +164,7 @@ def copy_rows(target: NumPyArray, source: NumPyArray, rows: int) -> None:
 
 
 def _with_rows_as_items(array: NumPyArray, nbytes: int) -> NumPyArray:
-    """Return the same bytes with one item in a row: NumPy copies items in one loop, rows in one loop each."""
+    """Return a view with one item for each row: NumPy runs one loop over items, but one loop for each row."""
     return array if array.dtype.hasobject else array.view(f"V{nbytes}")[:, :, 0]
 
 
@@ -177,7 +177,7 @@ def _copy_blocks(target: NumPyArray, source: NumPyArray, first: int, last: int, 
 def packed(
     arrays: Sequence[NumPyArray], dtype: np.dtype[Any], empty: Callable[[Shape, np.dtype[Any]], NumPyArray]
 ) -> PackedRun:
-    """Copy arrays of any shapes into one 1-D array that `empty` makes from a shape and a dtype."""
+    """Copy arrays of any shapes into one 1-D array, which `empty` allocates."""
     shapes = shapes_of((tuple(arrays),))
     sizes = list(map(prod, shapes))
     ends = list(accumulate(sizes, initial=0))

@@ -1,7 +1,7 @@
-"""Launches the copy kernel of `copy_pieces.cu`: plain integers in, one launch (or one plain copy) out.
+"""Launching the copy kernel of `copy_pieces.cu`: plain integers in, one launch (or one plain copy) out.
 
-The matrix is the large side of a join or split, the pieces are what its columns are cut into.  All lengths, strides and
-distances are in bytes.
+The matrix is the large array of a join or split; the pieces partition its columns.  All lengths, strides and distances
+are in bytes.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ import numpy as np
 #: An integer for every piece: int64.
 IntegerColumn = np.ndarray[Any, np.dtype[np.int64]]
 
-#: Layouts of the kernel: what is known about the pieces.
+#: Layouts of the kernel: equal widths and distances, equal widths, any widths.
 UNIFORM, EQUAL, RAGGED = range(3)
 
-#: What comes first in the arguments of the kernel: addresses and sizes as in its `Header`.
+#: The beginning of the arguments of the kernel: addresses and sizes as in its `Header`.
 HEADER = struct.Struct("<6q2I")
-#: What follows it for uniform pieces: first address, step, row stride, row stride of the last.
+#: All arguments for uniform pieces: the header, then first address, step, row stride, row stride of the last.
 UNIFORM_ARGUMENTS = struct.Struct("<6q2I4q")
 
-#: From this many pieces on, NumPy looks through their addresses faster than a loop.
+#: From this many pieces on, NumPy combines their addresses faster than a loop.
 LOOK_WITH_NUMPY_FROM = 64
 
 _SOURCE = Path(__file__).with_name("copy_pieces.cu")
@@ -42,7 +42,7 @@ class Variant(NamedTuple):
     wide: bool
 
     def options(self, block_threads: int) -> tuple[str, ...]:
-        """The options with which the kernel is compiled."""
+        """Return the options with which the kernel is compiled."""
         return (
             "-std=c++17",
             f"-DVECTOR_BYTES={self.vector_bytes}",
@@ -55,12 +55,12 @@ class Variant(NamedTuple):
 
 
 def kernel_source() -> str:
-    """The CUDA C++ text of the kernel."""
+    """Return the CUDA C++ source of the kernel."""
     return _SOURCE.read_text(encoding="utf-8")
 
 
 class Cuda:
-    """What the launcher asks of CUDA.  The device is current whenever it does so."""
+    """The functions of CUDA that the launcher calls, with its device current."""
 
     def __init__(self) -> None:
         import cupy  # noqa: PLC0415, TID251  (this module can be imported without it)
@@ -68,32 +68,31 @@ class Cuda:
         self._cupy = cupy
 
     def function(self, variant: Variant, block_threads: int) -> Callable[..., None]:
-        """The kernel, compiled for the current device: to be called with grid, block and arguments."""
+        """Compile the kernel for the current device; the result is called with grid, block and arguments."""
         kernel = self._cupy.RawKernel(kernel_source(), "copy_pieces", options=variant.options(block_threads))
         function: Callable[..., None] = kernel.kernel
         return function
 
     def copy(self, target: int, source: int, nbytes: int) -> None:
-        """A copy on the device, on the current stream."""
+        """Copy within the device, on the current stream."""
         cuda = self._cupy.cuda
         stream = cuda.get_current_stream().ptr
         cuda.runtime.memcpyAsync(target, source, nbytes, cuda.runtime.memcpyDeviceToDevice, stream)
 
     def upload(self, table: IntegerColumn) -> Any:
-        """The table on the device: pinned memory, one transfer on the current stream.  Its `data.ptr` is the address.
+        """Upload a table from pinned memory, in one transfer on the current stream; its address is `data.ptr`.
 
-        It may be let go of as soon as the launch that reads it is on the stream, as CuPy frees in the order of the
-        stream.
+        It may be freed as soon as the launch that reads it is on the stream: CuPy frees in the order of the stream.
         """
         return self._cupy.asarray(table)
 
     def is_capturing(self) -> bool:
-        """Whether the current stream records a graph, which would read the memory behind an upload at each replay."""
+        """Return whether the current stream is captured: a graph would read the uploaded memory at each replay."""
         capturing: bool = self._cupy.cuda.get_current_stream().is_capturing()
         return capturing
 
     def takes_large_arguments(self) -> bool:
-        """Whether a kernel of the current device may have 32 764 bytes of arguments: from CUDA 12.1 and Volta on."""
+        """Return whether kernels of the current device take 32 764 bytes of arguments: from CUDA 12.1 and Volta on."""
         cuda = self._cupy.cuda
         if cuda.runtime.is_hip:
             return False
@@ -105,12 +104,12 @@ class Cuda:
 
 
 def _common_bits(column: np.ndarray[Any, Any]) -> int:
-    """An integer whose lowest bit is the lowest one of all entries."""
+    """Return an integer whose lowest set bit is the lowest of all entries."""
     return int(np.bitwise_or.reduce(column))
 
 
 def _packed_in_pairs(column: IntegerColumn) -> IntegerColumn:
-    """The entries as integers of 32 bits, two in one."""
+    """Return the entries as 32-bit integers, two in each int64."""
     packed = np.zeros((len(column) + 1) // 2 * 2, np.uint32)
     packed[: len(column)] = column
     return packed.view(np.int64)
@@ -119,28 +118,27 @@ def _packed_in_pairs(column: IntegerColumn) -> IntegerColumn:
 class Launcher:
     """Launches the copy kernel on one device, which is current whenever a method is called.
 
-    Every method copies between a matrix and the pieces that its columns are cut into: to the pieces with `scatter`, to
-    the matrix without it.  Piece i is a matrix with as many rows, at an address of its own.  That is one launch on the
-    current stream; one plain copy where there is a single piece and neither side has gaps; nothing where there is
-    nothing to copy.  Nothing is allocated but, for more pieces than the arguments of a kernel hold, the table that is
-    uploaded.  While a graph is captured there is no upload, but a launch for every so many pieces.
+    Every method copies between a matrix and the pieces that partition its columns: to the pieces with `scatter`, to the
+    matrix without it.  Piece i is a matrix with as many rows, at its own address.  A call makes one launch on the
+    current stream; one plain copy for a single piece if neither side has gaps; nothing if there is nothing to copy.
+    It allocates nothing unless the table of the pieces exceeds the arguments of a kernel: then the table is uploaded,
+    or, while a graph is captured, the pieces are copied in groups with one launch each.
 
-    Nothing is checked.  Source and target must not overlap, and neither must the pieces of a scatter.  Pieces without
-    bytes are skipped, but best left out: one piece that is left is copied plainly.
+    Nothing is checked.  Source and target must not overlap, nor the pieces of a scatter.  Pieces without bytes are
+    skipped; callers leave them out, since a single piece is copied plainly.
 
     Parameters
     ----------
     cuda : Cuda
-        What the launcher asks of CUDA.
+        The functions of CUDA.
     """
 
     #: Threads of a block.
     block_threads = 256
-    #: Bytes of the tables that are part of the arguments: all arguments have 4 096 bytes, or, where CUDA takes that
-    #: many, 32 760.
+    #: Bytes of a table in the arguments, which have 4 096 bytes altogether, or 32 760 on devices that take so many.
     small_table_bytes = 4096 - HEADER.size
     large_table_bytes = 32760 - HEADER.size
-    #: Rows of this many bytes have columns of 64 bits: a column, and a tile on top of it, must fit in 32.
+    #: From this row length on, columns are 64-bit integers: a column plus a tile must fit in 32 bits.
     wide_from = (1 << 32) - (16 << 10)
 
     def __init__(self, cuda: Cuda) -> None:
@@ -153,7 +151,7 @@ class Launcher:
         }
         self._small_type = self._argument_types[self.small_table_bytes]
         self._uniform_type = np.dtype(("V", UNIFORM_ARGUMENTS.size))
-        self._most_by_value = 0  # bytes of a table; not asked for yet
+        self._most_by_value = 0  # bytes of a table; 0 until the device has been queried
 
     def copy_few(
         self,
@@ -167,7 +165,7 @@ class Launcher:
     ) -> None:
         """Copy between a matrix and pieces given as Python integers.
 
-        Made for up to 336 pieces (201 with strides), or 505 of equal widths; beyond that, `copy_many` is better.
+        For up to 336 pieces (201 with strides), or 505 of equal widths; for more, `copy_many` is faster.
 
         Parameters
         ----------
@@ -180,12 +178,12 @@ class Launcher:
         addresses : list of int
             Address of every piece; n of them, one at least.
         bounds : list of int, or int
-            Where the pieces start in a row of the matrix, from 0 on, and where the last one stops: n + 1.  Or the width
-            that all pieces have, which leaves less to pack and nothing to search for.
+            The starts of the pieces in a row of the matrix, from 0 on, and the stop of the last one: n + 1.  Or the
+            width of all pieces, if it is the same: the table is smaller, and the kernel searches for nothing.
         strides : list of int, optional
-            From one row of a piece to its next, for every piece; of any sign if not `scatter`.  Default: no gaps.
+            Row stride of every piece; of any sign if not `scatter`.  Default: no gaps.
         matrix_stride : int, optional
-            From one row of the matrix to the next.  Default: no gaps.
+            Row stride of the matrix.  Default: no gaps.
         """
         count = len(addresses)
         if isinstance(bounds, int):
@@ -315,15 +313,15 @@ class Launcher:
         pitch : int
             Bytes of a row of the matrix.
         width : int
-            Bytes of a row of any piece but the last, which has what is left.
+            Bytes of a row of any piece but the last, which has the rest.
         first : int
             Address of the first piece.
         step : int
-            From one piece to the next; of any sign.
+            Distance from one piece to the next; of any sign.
         stride : int, optional
-            From one row of a piece to its next; of any sign if not `scatter`.  Default: no gaps.
+            Row stride of a piece; of any sign if not `scatter`.  Default: no gaps.
         last_stride : int, optional
-            The same for the last piece.  Default: as `stride`, and if that is not given either, no gaps.
+            Row stride of the last piece.  Default: `stride` if given, else no gaps.
         """
         total = rows * pitch
         if not total:
@@ -364,7 +362,7 @@ class Launcher:
         strides: IntegerColumn | None,
         matrix_stride: int,
     ) -> None:
-        """Copy groups of neighbouring pieces, each of them so few that their table is part of the arguments."""
+        """Copy groups of neighbouring pieces, one launch each, whose tables fit in the arguments."""
         entry_bytes = 8 if strides is None else 16
         if not isinstance(bounds, int):
             entry_bytes += 8
@@ -381,7 +379,7 @@ class Launcher:
             self.copy_many(scatter, matrix + start, rows, addresses[group], group_bounds, group_strides, matrix_stride)
 
     def _table_bytes_for(self, nbytes: int) -> int:
-        """The size of the table in the arguments that so many bytes fit in; 0 if there is none."""
+        """Return the size of the table in the arguments into which so many bytes fit; 0 if there is none."""
         if nbytes <= self.small_table_bytes:
             return self.small_table_bytes
         if not self._most_by_value:
@@ -390,7 +388,7 @@ class Launcher:
         return self._most_by_value if nbytes <= self._most_by_value else 0
 
     def _packer(self, count: int, bounds: int, has_strides: bool, wide: bool) -> Callable[..., None]:
-        """What packs the arguments for so many pieces."""
+        """Make the function that packs the arguments for so many pieces."""
         packer = struct.Struct(f"{HEADER.format}{count << has_strides}q{bounds}{'q' if wide else 'I'}").pack_into
         self._packers[count, bounds, has_strides, wide] = packer
         return packer
@@ -398,7 +396,7 @@ class Launcher:
     def _launch(
         self, bits: int, scatter: bool, layout: int, table_bytes: int, pitch: int, total: int, argument: Any
     ) -> None:
-        """Launch the variant for vectors as wide as the lowest bit of all addresses, bounds and strides allows."""
+        """Launch the variant with the widest vectors to which all addresses, bounds and strides are aligned."""
         vector_bytes = bits & -bits & 15 or 16
         key = (vector_bytes, scatter, layout, table_bytes, pitch >= self.wide_from)
         found = self._functions.get(key)
@@ -419,7 +417,7 @@ _launchers: dict[int, Launcher] = {}
 
 
 def launcher_for(device: int) -> Launcher:
-    """The launcher for the device of this number, which is current whenever it is used."""
+    """Return the launcher of a device, which is current whenever the launcher is used."""
     launcher = _launchers.get(device)
     if launcher is None:
         launcher = _launchers.setdefault(device, Launcher(Cuda()))

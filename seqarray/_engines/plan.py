@@ -1,7 +1,7 @@
 """The geometry of joining and splitting, in plain integers.
 
-Concat, stack and split are one thing: a matrix of `rows` rows, row-major, whose columns are partitioned into pieces.
-Piece i is a matrix of its own with the same number of rows.  Joining gathers the pieces, splitting scatters them.
+Concat, stack and split all view an array as a row-major matrix whose columns are partitioned into pieces.  Each piece
+is a matrix with the same number of rows.  Joining gathers the pieces, splitting scatters them.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Matrix(NamedTuple):
 
 
 class Part(NamedTuple):
-    """Some columns of one piece: steps `start` to `stop` along the axis, counted from where the piece begins."""
+    """Part of one piece: steps `start` to `stop` along the axis, counted from the start of the piece."""
 
     piece: int
     start: int
@@ -42,14 +42,14 @@ class Part(NamedTuple):
 
 
 def matrix(shape: Shape, axis: int) -> Matrix:
-    """Return the matrix that an array of a shape is along an axis."""
+    """Return the matrix view of a shape, cut along an axis."""
     return Matrix(prod(shape[:axis]), shape[axis], prod(shape[axis + 1 :]))
 
 
 def shares(length: int, nbytes: int, count: int, head_start: int) -> list[int]:
-    """Return bounds that cut an axis among `count` threads.
+    """Return bounds that divide an axis among `count` threads.
 
-    The first share, the caller's own, is larger by `head_start` bytes, the work that it gets done while the others wake
+    The first share, that of the calling thread, is larger by `head_start` bytes, which it copies while the others wake
     up.  Empty shares are left out.
 
     Parameters
@@ -82,7 +82,7 @@ def shares(length: int, nbytes: int, count: int, head_start: int) -> list[int]:
 
 
 def parts_between(sizes: Sequence[int], start: int, stop: int) -> list[Part]:
-    """Return what lies between two places on the axis, of pieces that follow one another; empty parts are left out.
+    """Return the parts of consecutive pieces between two places on the axis; empty parts are left out.
 
     Parameters
     ----------

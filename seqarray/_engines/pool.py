@@ -1,8 +1,8 @@
 """Recycled memory for large NumPy results.
 
-Fresh pages cost more than the copy that fills them.  From 32 MiB on the C library returns memory to the system at once;
-a program that makes such results again and again pays for fresh pages every time.  Here a block comes back to the
-pool when the last array that sees it is gone.
+Page faults of fresh memory cost more than the copy that fills it.  From 32 MiB on the C library returns memory to the
+system when it is freed, so a program that makes such results repeatedly pays for page faults every time.  A block of
+this pool is reused once the last array in it has been freed.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _ALIGNMENT = 64
 
 
 class _Buffer:
-    """Memory of the pool, idle or leased."""
+    """A block of memory of the pool, idle or leased."""
 
     __slots__ = ("interface", "memory", "nbytes")
 
@@ -35,10 +35,10 @@ class _Buffer:
 
 
 class _Lease:
-    """The owner of a block for as long as an array sees it.
+    """The owner of a block while arrays use it.
 
-    NumPy looks through arrays and memoryviews to what they are made around; an owner that is neither stays the base of
-    every view.  Its finalizer may run anywhere, in the middle of the pool's own code too, so it takes no lock.
+    NumPy collapses chains of bases that are arrays or memoryviews; an owner of another class stays the base of every
+    view.  Its finalizer may run at any time, even within the code of the pool, so it takes no lock.
     """
 
     __slots__ = ("__array_interface__", "block", "pool")
@@ -53,11 +53,11 @@ class _Lease:
 
 
 class HostPool:
-    """Memory of large NumPy results that is used again once nothing sees it any more.
+    """Memory of large NumPy results, reused when no array uses it any more.
 
-    Results from 32 MiB on are made in it.  They are ordinary writable arrays, except that ``flags.owndata`` is False.
-    The pool keeps idle blocks up to a limit, by default the lesser of 1 GiB and an eighth of the machine's memory, or
-    what the environment variable ``SEQARRAY_HOST_POOL_LIMIT`` says, in bytes.
+    Results from 32 MiB on are allocated here.  They are ordinary writable arrays, but ``flags.owndata`` is False.  The
+    pool keeps idle blocks up to a limit: by default the lesser of 1 GiB and an eighth of the machine's memory, or the
+    number of bytes in the environment variable ``SEQARRAY_HOST_POOL_LIMIT``.
 
     Examples
     --------
@@ -68,13 +68,13 @@ class HostPool:
     """
 
     def __init__(self, limit: int) -> None:
-        # Both are changed by single operations that other threads and finalizers cannot come between.
+        # Both are changed by atomic operations only, since other threads and finalizers may run at any point.
         self._idle: deque[_Buffer] = deque()
         self._leased: dict[int, int] = {}
         self._limit = limit
 
     def used_bytes(self) -> int:
-        """Bytes of the blocks that arrays see now.
+        """Return the bytes of the blocks in use.
 
         Returns
         -------
@@ -83,7 +83,7 @@ class HostPool:
         return sum(list(self._leased.values()))
 
     def total_bytes(self) -> int:
-        """Bytes of all blocks, in use and idle.
+        """Return the bytes of all blocks, in use and idle.
 
         Returns
         -------
@@ -92,11 +92,11 @@ class HostPool:
         return self.used_bytes() + self._idle_bytes()
 
     def free_all_blocks(self) -> None:
-        """Give all idle memory back to the system."""
+        """Free all idle memory."""
         self._idle.clear()
 
     def set_limit(self, size: int) -> None:
-        """Set how much idle memory is kept.
+        """Set the limit of idle memory.
 
         Parameters
         ----------
@@ -116,7 +116,7 @@ class HostPool:
         self._make_room(0)
 
     def _empty(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
-        """An uninitialised array in the pool's memory."""
+        """Return an uninitialised array in memory of the pool."""
         size = -(-prod(shape) * dtype.itemsize // _ROUNDING) * _ROUNDING
         block = self._idle_block(size)
         if block is None:
@@ -135,13 +135,13 @@ class HostPool:
     def _idle_block(self, size: int) -> _Buffer | None:
         for block in list(self._idle):
             if block.nbytes == size:
-                with suppress(ValueError):  # another thread was faster
+                with suppress(ValueError):  # another thread has taken it
                     self._idle.remove(block)
                     return block
         return None
 
     def _make_room(self, size: int) -> None:
-        """Let go of the blocks that have been idle longest, before more memory is asked for."""
+        """Free the blocks that have been idle longest, before a block of a size is allocated."""
         with suppress(IndexError):
             while self._idle and self._idle_bytes() + size > self._limit:
                 self._idle.popleft()
@@ -169,7 +169,7 @@ host_pool = HostPool(_default_limit())
 
 
 def empty(shape: tuple[int, ...], dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
-    """An uninitialised array for a result: in the pool's memory if it is large."""
+    """Return an uninitialised array for a result, in memory of the pool if it is large."""
     if prod(shape) * dtype.itemsize < settings.pool_from or dtype.hasobject:
         return np.empty(shape, dtype)
     return host_pool._empty(shape, dtype)

@@ -1,4 +1,4 @@
-"""When the NumPy engine uses threads and recycled memory: measured sizes, in one object that tests may change."""
+"""Thresholds of the NumPy engine for threads and recycled memory: measured, in one object that tests may change."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ class Settings:
     threads_from : int
         Minimum total size for several threads.
     piece_from : int
-        Minimum mean size of the pieces for several threads: NumPy takes the GIL back once for each piece.
+        Minimum mean size of the pieces for several threads: NumPy re-acquires the GIL once for each piece.
     head_start : int
-        What the calling thread copies before another one has woken up.
+        Bytes that the calling thread copies before another one has woken up.
     wide_row : int
-        Rows of pieces from this size on are shared out whole; of narrower ones, columns are.
+        Minimum size of a row of a piece for threads to divide the rows; below it they divide the columns.
     block : int
-        Equal chunks are copied in blocks of rows of this size, which fit in the second-level cache.
+        Size of the blocks of rows in which equal chunks are copied, chosen to fit in the second-level cache.
     items_from, items_up_to : int
         In copies from `items_from` on, rows of at most `items_up_to` bytes are copied as single items.
     pool_from : int
-        Minimum size of a result in recycled memory; below it, the C library recycles.
+        Minimum size of a result in recycled memory; smaller blocks are recycled by the C library.
     """
 
     threads_from: int = 8 << 20

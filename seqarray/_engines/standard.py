@@ -1,4 +1,4 @@
-"""Joining and splitting on any array API namespace.  Keeps gradients, stays lazy, traces."""
+"""Joining and splitting with functions of the array API standard, which can be differentiated, deferred and traced."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from seqarray._views import Cut, Run
 
 def join(blocks: Blocks, axis: int, stack: bool, kind: Kind, out: Any = None) -> Array:
     """Join elements along an axis that they have or, with `stack`, along a new one."""
-    # Not every library refuses shapes that do not fit, and some only after they have allocated.
+    # Some libraries accept shapes that do not fit, or refuse them after allocating the result.
     check_joinable(shapes_of(blocks), axis, operator="concat_from_sequence", stack=stack)
     arrays = to_pieces(blocks, axis, stack)
     library: Any = kind.library
@@ -27,17 +27,17 @@ def join(blocks: Blocks, axis: int, stack: bool, kind: Kind, out: Any = None) ->
         options = library.join_options(arrays)
         try:
             if stack:
-                # The standard wants an axis of the inputs; counted from the back, a new last axis is one everywhere.
+                # The standard allows axes below the rank of the inputs; -1 is the new last axis in every library.
                 return xp.stack(arrays, axis=-1 if axis == len(arrays[0].shape) else axis, **options)
             joined = xp.concat(arrays, axis=axis, **options)
-        except ValueError as error:  # the library's own reason, such as chunk sizes that are not known
+        except ValueError as error:  # such as dask's about unknown chunk sizes
             raise ValueError(f"concat_from_sequence: {error}") from error
         # Some libraries return the only array, or the only one that is not empty.
         return duplicate(joined, kind) if any(joined is array for array in arrays) else joined
 
 
 def duplicate(array: Array, kind: Kind) -> Array:
-    """Copy one array, in the dtype of `kind`.  On dask that is a new lazy array: no byte moves."""
+    """Copy one array, in the dtype of `kind`.  A lazy array is copied as another lazy array, without its values."""
     library: Any = kind.library
     with library.on_device(kind.device):
         if array.dtype != kind.dtype:

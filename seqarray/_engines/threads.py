@@ -1,8 +1,8 @@
 """Sharing the copies of large NumPy arrays among a few threads.
 
-Copying one array, NumPy releases the GIL, so two threads copy twice as much.  What decides whether that is a gain is
-where the second one runs: inside a virtual machine, a thread that is woken often lands on the processor of the one that
-woke it, and waits behind it.  So workers are kept off the caller's processor, where the system lets them.
+NumPy releases the GIL while it copies an array, so threads copy in parallel if they run on different processors.  In a
+virtual machine, a woken thread is often scheduled on the processor of the thread that woke it, and waits until that one
+has finished.  So the affinity of workers excludes the processor of the caller, where the system supports that.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ Job = Callable[..., object]
 
 _new_lock = threading.Lock
 
-#: More threads than this saturate the memory of ordinary machines.
+#: The default maximum: this many threads saturate the memory bandwidth of most machines.
 MOST_THREADS = 4
-#: And no machine has use for more than this.
+#: The largest number that `set_num_threads` accepts.
 ALLOWED_THREADS = 256
 
 
-#: A job on its way, and where what it raises is put.  Whoever acquires the first lock runs it, the worker or the caller
-#: who would have to wait; the second is released when the worker has done with it.
+#: A job for a worker, and the list for its exceptions.  The thread that acquires the first lock runs the job: the
+#: worker, or the caller if the worker has not begun.  The worker releases the second lock when it has finished.
 _Sent = tuple[threading.Lock, threading.Lock, Job, tuple[Any, ...], list[BaseException]]
 
 
@@ -73,7 +73,7 @@ class _Worker:
 
 
 def _current_processor_function() -> Callable[[], int]:
-    """What tells the processor that the caller runs on; -1 where workers cannot be kept off it."""
+    """Return the function for the number of the caller's processor; it returns -1 if affinities cannot be set."""
     with suppress(AttributeError, OSError, TypeError):
         if hasattr(os, "sched_setaffinity"):
             function: Callable[[], int] = ctypes.PyDLL(None).sched_getcpu
@@ -86,7 +86,7 @@ def _allowed_processors() -> set[int]:
 
 
 def _quota() -> float:
-    """How many processors the control group may use."""
+    """Return the number of processors that the control group may use."""
     with suppress(OSError, ValueError):
         limit, period = Path("/sys/fs/cgroup/cpu.max").read_text().split()
         if limit != "max":
@@ -103,7 +103,7 @@ def _default_threads() -> int:
     return max(1, int(min(len(_allowed_processors()), _quota(), MOST_THREADS) + 0.5))
 
 
-#: The names of threads of pools.  A worker of dask puts its own name first: "0-Dask-Default-Threads-4743-0".
+#: Names of threads of pools.  Those of a worker of dask begin with its name: "0-Dask-Default-Threads-4743-0".
 _POOL_THREAD = re.compile(r"ThreadPoolExecutor|(.*-)?Dask")
 
 _current_processor = _current_processor_function()
@@ -115,13 +115,13 @@ _forked = False
 
 
 def set_num_threads(n: int) -> None:
-    """Set how many threads share the copies of large NumPy arrays.
+    """Set the number of threads that copy large NumPy arrays.
 
     Parameters
     ----------
     n : int
-        1 to 256; 1 starts no thread.  Default: the processors that this process may use, 4 at most, or what the
-        environment variable ``SEQARRAY_NUM_THREADS`` says.
+        1 to 256; 1 starts no thread.  Default: the number of processors that this process may use, 4 at most, or the
+        value of the environment variable ``SEQARRAY_NUM_THREADS``.
 
     Raises
     ------
@@ -146,7 +146,7 @@ def set_num_threads(n: int) -> None:
 
 
 def get_num_threads() -> int:
-    """How many threads share the copies of large NumPy arrays.
+    """Return the number of threads that copy large NumPy arrays.
 
     Returns
     -------
@@ -162,10 +162,10 @@ def get_num_threads() -> int:
 
 
 def usable_threads() -> int:
-    """How many threads a call may use here and now.
+    """Return the number of threads that a call from this thread may use.
 
-    One in a thread of a pool, as dask has them: the others of the pool are at work too.  One for the first call after a
-    fork, which many a child does not outlive.
+    It is 1 in a thread of a pool, such as dask's, since the other threads of the pool are busy; and 1 for the first
+    call after a fork, since many child processes make only one.
     """
     global _forked  # noqa: PLW0603
     if _forked:
@@ -179,10 +179,10 @@ def usable_threads() -> int:
 
 
 def share(jobs: Sequence[Job], *arguments: Any) -> None:
-    """Call jobs with the arguments at the same time: the first one here, each other one in a thread of its own.
+    """Call jobs with the arguments in parallel: the first in the calling thread, each other one in a worker.
 
-    An exception in any of them is raised here, after all have ended.  Copies have thrown Python out of the processor's
-    caches when this runs, so every step counts.
+    An exception in any of them is raised after all have ended.  Large copies have evicted the interpreter from the
+    caches of the processor when this runs, so it takes few steps.
     """
     errors: list[BaseException] = []
     sent = []
@@ -205,8 +205,8 @@ def share(jobs: Sequence[Job], *arguments: Any) -> None:
 
 
 def _more_workers(count: int) -> list[_Worker]:
-    """Workers, as many as wanted or as the system gives."""
-    # A thread that is started while the interpreter goes down never runs, and its starter would wait for it.
+    """Start workers until there are `count`, or the system starts no more; return them all."""
+    # A thread started while the interpreter shuts down never runs, and the caller would wait for it forever.
     if not sys.is_finalizing():
         with _starting, suppress(RuntimeError):  # no thread can be started while the interpreter shuts down
             while len(_workers) < count:
@@ -215,7 +215,7 @@ def _more_workers(count: int) -> list[_Worker]:
 
 
 def _after_fork() -> None:
-    """A child has none of its parent's threads, and perhaps a lock that one of them held."""
+    """Discard workers and lock in a child process: threads do not survive a fork, and the lock may have been held."""
     global _workers, _starting, _forked
     _workers, _starting, _forked = [], threading.Lock(), True
 

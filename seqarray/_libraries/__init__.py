@@ -1,6 +1,6 @@
 """What differs between array libraries: one class for each, over a base that follows the array API standard.
 
-Outside this package and the engines, no code asks which library an array is of; it asks the library's object.
+Outside this package and the engines, no code depends on the name of a library; it uses the library's object.
 """
 
 from seqarray._libraries.base import Array, Device, HostArray, Library, same_device

@@ -1,4 +1,4 @@
-"""CuPy: it allocates and computes on the current device only, and its devices cannot be hashed."""
+"""CuPy: it allocates and computes on the current device only, and its devices are not hashable."""
 
 from __future__ import annotations
 
@@ -65,12 +65,12 @@ class CuPy(Library):
         return [self.namespace.cuda.Device(index) for index in range(self.namespace.cuda.runtime.getDeviceCount())]
 
     def why_unusable(self) -> str:
-        """Return why nothing can be computed: CuPy can be imported without a GPU, so a kernel has to run."""
+        """Return why nothing can be computed; run a kernel to find out, since CuPy can be imported without a GPU."""
         try:
             if not self.namespace.cuda.is_available():
                 return "no CUDA driver or device"
             np.testing.assert_equal((self.namespace.arange(2) + 1).get(), [1, 2])
-        except Exception as error:  # whatever a driver, a compiler or a device can raise
+        except Exception as error:  # drivers, compilers and devices raise errors of many types
             return f"{type(error).__name__}: {error}".splitlines()[0]
         return ""
 
@@ -79,7 +79,7 @@ class CuPy(Library):
             return cuda_index
         try:
             return self.namespace.cuda.Device()
-        except Exception as error:  # whatever a missing driver or device raises
+        except Exception as error:  # a missing driver or device raises errors of many types
             raise ValueError(f"{operator}: {self.name} has no usable device: {error}") from None
 
     def cuda_index(self, device: Device) -> int | None:
@@ -139,7 +139,7 @@ class CuPy(Library):
             cuda = self.namespace.cuda
             stream = cuda.get_current_stream()
             result.data.copy_from_host_async(pinned.ctypes.data, pinned.nbytes, stream)
-            # CuPy's pool must not give the memory out again before it has been read.
+            # CuPy's pool must not reuse the memory before it has been read.
             cuda.pinned_memory._add_to_watch_list(stream.record(), pinned)
         return result
 

@@ -1,4 +1,4 @@
-"""Dask: lazy arrays around those of NumPy or CuPy, some of whose lengths may be unknown."""
+"""Dask: lazy arrays around those of NumPy or CuPy, whose lengths may be unknown."""
 
 from __future__ import annotations
 

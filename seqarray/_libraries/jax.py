@@ -21,7 +21,7 @@ class JAX(Library):
 
     @property
     def _jax(self) -> Any:
-        """jax itself."""
+        """The module jax."""
         return sys.modules["jax"]
 
     def is_lazy(self, array: Array) -> bool:
@@ -70,8 +70,8 @@ class JAX(Library):
         self, arrays: Sequence[HostArray], dtype: Any, device: Device, *, copy: bool | None, operator: str
     ) -> list[Array]:
         make = self._jax.numpy.array
-        # jax may hold on to memory that it is given, which its owner could still write to: a copy, and a wait until
-        # it has been read.
+        # jax may alias the memory of a NumPy array, and reads it asynchronously: the array is copied, and the copy is
+        # finished before its owner can write to it.
         moved = [make(array, dtype=dtype, copy=True, device=device) for array in arrays]
         return list(self._jax.block_until_ready(moved))
 

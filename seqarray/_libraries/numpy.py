@@ -1,4 +1,4 @@
-"""NumPy: the host's memory, and what every other library is converted from and to."""
+"""NumPy: arrays in host memory, between which and other libraries arrays are converted."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from seqarray._libraries.base import Array, Device, HostArray, NumPyDtypes
 
 _ndarray = np.ndarray
 
-#: In lists up to this length, one look at each array is faster than a pass for each property.
+#: In lists up to this length, one loop over the arrays is faster than a pass for each property.
 _LOOK_AT_EACH = 32
 
 

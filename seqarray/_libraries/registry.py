@@ -1,6 +1,6 @@
-"""Which library an array belongs to, found once for each type of arrays.
+"""Finding the library of an array, once for each type of arrays.
 
-torch, jax, dask and CuPy are not imported from here: an array of theirs cannot exist before its user has imported them.
+torch, jax, dask and CuPy are not imported here: their arrays cannot exist before the program has imported them.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from seqarray._libraries.jax import JAX
 from seqarray._libraries.numpy import NumPy
 from seqarray._libraries.torch import Torch
 
-#: The libraries that differ from the standard, by the first part of their modules' names.
+#: The libraries that differ from the standard, by the first part of the names of their modules.
 LIBRARIES: dict[str, type[Library]] = {
     library.name: library for library in (NumPy, CuPy, Torch, JAX, Dask, ArrayAPIStrict)
 }
@@ -44,7 +44,7 @@ _libraries: list[Library] = [NUMPY]
 _unannounced: list[Library] = []
 _by_type: dict[type, Library] = {np.ndarray: NUMPY}
 
-#: The library of arrays of exactly a type; None for types that have not been met, and for what is no array.
+#: The library of arrays of exactly a type; None for types that are not arrays or have not been met.
 library_of_type = _by_type.get
 
 #: Called with every library that is met for the first time.
@@ -69,7 +69,7 @@ def library_of(array: Array) -> Library:
 def _found(array: Array) -> Library:
     array_type = type(array)
     if is_compiling() and issubclass(array_type, sys.modules["torch"].Tensor):
-        # torch.compile cannot follow what array-api-compat looks up.
+        # torch.compile cannot trace the lookups of array-api-compat.
         from array_api_compat import torch as namespace  # noqa: PLC0415
 
         return library_for(namespace)
@@ -95,7 +95,7 @@ def library_for(namespace: Any) -> Library:
         if library.namespace is namespace:
             return library
     library = LIBRARIES.get(name_of(namespace).partition(".")[0], Library)(namespace)
-    # torch.compile does not follow import_module.
+    # torch.compile does not trace import_module.
     library.engine = loaded(library.engine_module) or importlib.import_module(library.engine_module)
     _libraries.append(library)
     _unannounced.append(library)
@@ -105,7 +105,7 @@ def library_for(namespace: Any) -> Library:
 
 
 def _announce() -> None:
-    """Call what waits for new libraries; torch.compile, under which one may have been met, cannot follow that."""
+    """Call `on_new_library` for new libraries; not under torch.compile, which cannot trace the calls."""
     while _unannounced:
         library = _unannounced.pop()
         for notify in on_new_library:
@@ -121,7 +121,7 @@ def resolve_library(xp: Any, *, operator: str) -> Library | None:
     if isinstance(xp, str) or name in _NAMESPACES:
         try:
             module = _NAMESPACES.get(str(name), str(name))
-            # torch.compile does not follow import_module.
+            # torch.compile does not trace import_module.
             namespace = sys.modules.get(module) or importlib.import_module(module)
         except (ImportError, ValueError) as error:
             raise ImportError(f"{operator}: xp is {xp!r}, which cannot be imported: {error}") from None
@@ -133,11 +133,11 @@ def resolve_library(xp: Any, *, operator: str) -> Library | None:
 
 
 def is_compiling() -> bool:
-    """Return whether torch.compile is following the program, which it can through plain Python, but not NumPy."""
+    """Return whether torch.compile is tracing the program; it can trace plain Python, but not NumPy."""
     torch = sys.modules.get("torch")
     return torch is not None and bool(torch.compiler.is_compiling())
 
 
 def loaded(name: str) -> ModuleType | None:
-    """Return a module if the user's program has imported it already."""
+    """Return a module if the program has imported it already."""
     return sys.modules.get(name)

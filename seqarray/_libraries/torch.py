@@ -11,7 +11,7 @@ import numpy as np
 from seqarray._dtypes import ONNX_TYPES, element_type_of, extension_dtype, native
 from seqarray._libraries.base import Array, Device, HostArray, Library
 
-#: Element types whose dtypes torch and NumPy exchange; of others, the bits are.
+#: Element types whose dtypes torch and NumPy exchange; other types are exchanged as integers of their bits.
 _EXCHANGED = frozenset(
     "bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 float32 float64 complex64 complex128".split()
 )
@@ -26,7 +26,7 @@ class Torch(Library):
 
     @property
     def _torch(self) -> Any:
-        """torch itself: the namespace is array-api-compat's."""
+        """The module torch; the namespace is array-api-compat's wrapper of it."""
         return sys.modules["torch"]
 
     # Arrays.
@@ -71,7 +71,7 @@ class Torch(Library):
         if torch.is_grad_enabled() and any(tensor.requires_grad for tensor in (*arrays, out)):
             raise ValueError("concat_from_sequence: out= does not go with tensors that require a gradient")
         join = torch.stack if stack else torch.cat
-        # torch.compile has no addresses to compare.
+        # Under torch.compile, tensors have no addresses to compare.
         if torch.compiler.is_compiling() or any(_storage(tensor) == _storage(out) for tensor in arrays):
             return out.copy_(join(arrays, dim=axis))
         return join(arrays, dim=axis, out=out)
@@ -82,7 +82,7 @@ class Torch(Library):
         return array.device
 
     def _as_device(self, device: Device) -> Device:
-        # A tensor is made, since a device can be named that is not there; and "cuda" then becomes "cuda:0".
+        # Make a tensor: torch accepts names of missing devices; and the tensor's device is "cuda:0" for "cuda".
         return self._torch.empty(0, device=device).device
 
     def device_name(self, device: Device) -> Any:
@@ -100,7 +100,7 @@ class Torch(Library):
     # Dtypes.
 
     def can_hold(self, element_type: str, device: Device = None) -> bool:
-        # torch does not list these, since it cannot compute much with them; it holds, joins and splits them.
+        # torch does not list these types, since it has few functions for them; it can hold, join and split them.
         return element_type in ("uint16", "uint32", "uint64") or super().can_hold(element_type, device)
 
     # To and from the host, and between devices.
@@ -160,18 +160,18 @@ class Torch(Library):
 
 
 def _storage(tensor: Array) -> int:
-    """Return the address at which the memory begins in which a tensor has its values."""
+    """Return the address of the storage of a tensor."""
     return int(tensor.untyped_storage().data_ptr())
 
 
 def _bits(dtype: Any) -> str | None:
-    """Return the integers that stand for a dtype which is not exchanged, such as bfloat16; None for others."""
+    """Return the integer type of the same size for a dtype that is not exchanged, such as bfloat16; None for others."""
     name = element_type_of(dtype)
     return None if name in _EXCHANGED or name not in ONNX_TYPES else f"int{8 * ONNX_TYPES[name].itemsize}"
 
 
 def _why_no_tensor(array: HostArray) -> str:
-    """Return what keeps torch from looking at the memory of a NumPy array; "" if nothing does."""
+    """Return why torch cannot share the memory of a NumPy array; "" if it can."""
     if not array.flags.writeable:
         return "is read-only"
     if not array.dtype.isnative:

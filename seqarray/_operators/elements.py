@@ -102,7 +102,7 @@ def sequence_empty(dtype: Any = "float32", *, xp: Any = None, device: Any = None
 
 
 def sequence_at(sequence: Any, /, position: Any, *, copy: bool | None = True) -> Array:
-    """The element at a position.
+    """Return the element at a position.
 
     Parameters
     ----------
@@ -145,7 +145,7 @@ def sequence_at(sequence: Any, /, position: Any, *, copy: bool | None = True) ->
 
 
 def sequence_insert(sequence: Any, /, tensor: Array, position: Any = None) -> ArraySequence[Any]:
-    """A sequence with one more element.
+    """Return a sequence with one more element.
 
     Parameters
     ----------
@@ -173,7 +173,7 @@ def sequence_insert(sequence: Any, /, tensor: Array, position: Any = None) -> Ar
 
     Notes
     -----
-    ONNX operator SequenceInsert, since opset 11.  Inserting at the end takes the same time whatever the length.
+    ONNX operator SequenceInsert, since opset 11.  An insert shares the unchanged blocks of the sequence.
 
     Examples
     --------
@@ -201,7 +201,7 @@ def sequence_insert(sequence: Any, /, tensor: Array, position: Any = None) -> Ar
 
 
 def sequence_erase(sequence: Any, /, position: Any = None) -> ArraySequence[Any]:
-    """A sequence without one of its elements.
+    """Return a sequence without one of its elements.
 
     Parameters
     ----------
@@ -251,7 +251,7 @@ def sequence_erase(sequence: Any, /, position: Any = None) -> ArraySequence[Any]
 
 
 def sequence_length(sequence: Any, /) -> Array:
-    """The number of elements, as an array.  ``len(sequence)`` is the same as a host integer, and costs nothing.
+    """Return the number of elements, as an array; ``len(sequence)`` is the same as a host integer.
 
     Parameters
     ----------

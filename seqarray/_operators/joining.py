@@ -30,11 +30,11 @@ def concat_from_sequence(
     new_axis : {0, 1}, default 0
         0 concatenates along `axis`.  1 stacks: the elements lie side by side along a new axis at this place.
     out : array, optional
-        Where to write the result, on NumPy, CuPy and torch: of its shape, dtype and device.  It may share memory with
-        the elements.
+        An array for the result, on NumPy, CuPy and torch: of its shape, dtype and device.  It may share memory with the
+        elements.
     copy : bool or None, default True
-        True gives fresh memory in one allocation.  None gives a view where that is possible: of a single element, or of
-        an array whose chunks, next to each other, are all there is to join.  False raises where it is not.
+        True returns fresh memory in one allocation.  None returns a view where that is possible: of a single element,
+        or of the array whose consecutive chunks are the elements.  False raises where a view is impossible.
 
     Returns
     -------

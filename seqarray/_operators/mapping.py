@@ -20,7 +20,7 @@ def sequence_map(
     n_outputs: int | None = None,
     dtypes: Sequence[Any] | None = None,
 ) -> ArraySequence[Any] | tuple[ArraySequence[Any], ...]:
-    """Call a function for every element of a sequence, and collect what it returns in sequences.
+    """Call a function for every element of a sequence, and return its results as sequences.
 
     Parameters
     ----------
@@ -89,7 +89,7 @@ def sequence_map(
     types = None if dtypes is None else [as_element_type(dtype, operator="sequence_map") for dtype in dtypes]
 
     kind = sequence._kind
-    # The body computes where the elements are, also where a library computes on the current device only.
+    # The device of the elements is current in the body: some libraries compute on the current device only.
     with nullcontext() if kind.library is None else kind.library.on_device(kind.device):
         results = [body(*arguments) for arguments in zip(sequence, *others, strict=True)]
     is_tuple = any(isinstance(result, tuple) for result in results) or (not results and (n_outputs or 1) > 1)
@@ -109,7 +109,7 @@ def sequence_map(
 
 
 def _count(results: list[Any], n_outputs: int | None, is_tuple: bool) -> int:
-    """The number of outputs, after a look at every result of the body."""
+    """Return the number of outputs; check that every result of the body has it."""
     count = n_outputs or 1
     for index, result in enumerate(results):
         if isinstance(result, tuple) != is_tuple:
@@ -125,7 +125,7 @@ def _count(results: list[Any], n_outputs: int | None, is_tuple: bool) -> int:
 
 
 def _collected(arrays: list[Any], output: int, types: list[str] | None) -> ArraySequence[Any]:
-    """One output of all calls as a sequence."""
+    """Return one output of all calls as a sequence."""
     for index, array in enumerate(arrays):
         as_array(array, operator="sequence_map", label=f"output {output} of body for element {index}")
     collected = as_sequence(arrays, operator=f"sequence_map: output {output}")
