@@ -8,7 +8,7 @@
 // the others however ragged the pieces are, accesses to the matrix are always coalesced, and narrow neighbours in a row
 // are handled together.  Bytes are moved in vectors, of the widest size that divides every address, bound and stride.
 //
-// No thread talks to another one, so nothing here depends on the size of a warp.
+// Threads do not communicate, so nothing here depends on the size of a warp.
 
 // Variants, chosen by the launcher.
 #ifndef VECTOR_BYTES  // 16, 8, 4, 2 or 1
@@ -17,7 +17,7 @@
 #ifndef SCATTER  // 1: pieces <- matrix, 0: matrix <- pieces
 #define SCATTER 0
 #endif
-#ifndef LAYOUT  // what is known about the pieces, see below
+#ifndef LAYOUT  // layout of the pieces, see below
 #define LAYOUT 2
 #endif
 #ifndef TABLE_BYTES  // size of the table in the arguments of the kernel; 0: it is in global memory
@@ -114,9 +114,9 @@ struct Piece {
 // All accesses to global memory.  A build for the CPU may put checked functions in place of these.
 #ifndef CHECKED_ACCESS
 #ifdef __CUDA_ARCH__
-// Nobody writes what the kernel reads.
+// The memory that the kernel reads is not written during the launch.
 #define LOAD(pointer) __ldg(pointer)
-// Addresses come as integers, so the compiler has to be told that they are global.
+// Addresses are passed as integers, so the compiler cannot infer that they are global.
 #define TARGET(address) __cvta_global_to_generic(address)
 #else
 #define LOAD(pointer) (*(pointer))
