@@ -206,7 +206,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         fixtures = getattr(item, "fixturenames", ())
         callspec = getattr(item, "callspec", None)
         backend = callspec.params.get("backend") if callspec else None
-        if runs_on_a_backend(item) and backend not in chosen.names:
+        if (runs_on_a_backend(item) or (asked and backend in BACKENDS)) and backend not in chosen.names:
             return False
         if asked and any(LIBRARY_FIXTURES[name].isdisjoint(asked) for name in LIBRARY_FIXTURES if name in fixtures):
             return False

@@ -78,6 +78,7 @@ class Library:
         return (
             list(map(type, arrays)).count(type(first)) == count
             and [array.dtype for array in arrays].count(first.dtype) == count
+            and not any(map(self.why_refused, arrays))
             and all(same_device(self.device_of(first), self.device_of(array)) for array in arrays)
         )
 

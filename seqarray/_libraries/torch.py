@@ -39,9 +39,6 @@ class Torch(Library):
             return f"a tensor of layout {array.layout} is not supported; pass a dense tensor"
         return ""
 
-    def are_alike(self, arrays: Sequence[Array], to_join: bool = False) -> bool:
-        return super().are_alike(arrays) and not any(map(self.why_refused, arrays))
-
     def own_view(self, array: Array) -> Array:
         return array[...]
 
