@@ -61,12 +61,6 @@ class Kind:
         """The name of the library, "" without one."""
         return "" if self.library is None else self.library.name
 
-    def library_for(self, operator: str) -> Library:
-        """Return the library; raise a TypeError where the elements are not arrays."""
-        if self.library is None:
-            raise TypeError(f"{operator}: the elements of the sequence are not arrays")
-        return self.library
-
 
 #: The kind of a sequence that was rebuilt around something other than arrays, as pytree transformations do.
 OPAQUE = Kind("opaque")

@@ -12,8 +12,8 @@ from seqarray._libraries import NUMPY
 from seqarray._transfer import move
 
 
-def pickled(kind: Kind, blocks: Blocks) -> tuple[str, str | None, Any, bool, Blocks]:
-    """Return what is pickled of a sequence: element type, name of the namespace, device, whether it is exact, blocks.
+def pickled(kind: Kind, blocks: Blocks) -> tuple[str, str | None, Any, Blocks]:
+    """Return what is pickled of a sequence: element type, name of the namespace, device, blocks.
 
     The device is one that elements have to be moved to, or that an empty sequence was declared with; else None.
     """
@@ -22,15 +22,15 @@ def pickled(kind: Kind, blocks: Blocks) -> tuple[str, str | None, Any, bool, Blo
     device = kind.device if library is None else library.device_name(kind.device)
     if library is not None and library.pickles_on_host and blocks:
         # CuPy itself would pickle every element, and unpickle it on whichever device is current.
-        return kind.element_type, xp, device, kind.exact, move(blocks, kind, NUMPY, "cpu", None)
+        return kind.element_type, xp, device, move(blocks, kind, NUMPY, "cpu", None)
     owned = tuple([_owned(block, kind) for block in trimmed(blocks)])
-    return kind.element_type, xp, None if blocks else device, kind.exact, owned
+    return kind.element_type, xp, None if blocks else device, owned
 
 
-def kind_of_pickled(blocks: Blocks, exact: bool) -> Kind:
-    """Return the kind of unpickled elements."""
-    some = [block[0] for block in blocks] if exact else list(chain.from_iterable(blocks))
-    return kind_of_all(some, "ArraySequence")[0]
+def kind_of_pickled(blocks: Blocks) -> Kind:
+    """Return the kind of unpickled elements; those of a run are all like its first."""
+    some = [block if isinstance(block, tuple) else (block[0],) for block in blocks]
+    return kind_of_all(list(chain.from_iterable(some)), "ArraySequence")[0]
 
 
 def _owned(block: Block, kind: Kind) -> Block:

@@ -360,13 +360,13 @@ def _declared(kind: Kind, element_type: str, library: Library | None, device: An
     return kind
 
 
-def _unpickled(element_type: str, xp: str | None, device: Any, exact: bool, blocks: Blocks) -> ArraySequence[Any]:
+def _unpickled(element_type: str, xp: str | None, device: Any, blocks: Blocks) -> ArraySequence[Any]:
     if not blocks:
         return ArraySequence((), dtype=element_type, xp=xp, device=device)
     length = sum(map(len, blocks))
     if element_type == OPAQUE.element_type:
         return make(OPAQUE, blocks, length)
-    sequence = make(kind_of_pickled(blocks, exact), blocks, length)
+    sequence = make(kind_of_pickled(blocks), blocks, length)
     return sequence if device is None else sequence.to(xp=xp, device=device)
 
 

@@ -12,7 +12,7 @@ from math import prod
 from typing import Any
 
 from seqarray._blocks import Block, Blocks, held_arrays, to_arrays
-from seqarray._engines import engine_for, large, pool
+from seqarray._engines import engine_for, numpy_copies, pool
 from seqarray._kind import Kind, kind_of
 from seqarray._libraries import NUMPY, Array, Device, Library, same_device
 from seqarray._views import AnyRun, PackedRun
@@ -78,15 +78,20 @@ def _refuse_copy_false(kind: Kind, library: Library, device: Device, copy: bool 
         )
 
 
+def _check_movable(blocks: Blocks, source: Library, copy: bool | None) -> None:
+    """Check that nothing, such as a gradient, would be lost on the way to another library."""
+    if any(source.why_not_movable(array, copy) for array in held_arrays(blocks)):
+        for index, array in enumerate(to_arrays(blocks)):
+            if reason := source.why_not_movable(array, copy):
+                raise ValueError(f"{OPERATOR}: element {index} {reason}")
+
+
 def _to_host(blocks: Blocks, kind: Kind, copy: bool | None) -> Blocks:
     source: Any = kind.library
     source.check_known(list(held_arrays(blocks)), operator=OPERATOR)
     if not source.is_viewed_by_host(kind.device):
         _refuse_copy_false(kind, NUMPY, "cpu", copy)
-    if any(source.why_not_to_host(array, copy) for array in held_arrays(blocks)):
-        for index, array in enumerate(to_arrays(blocks)):
-            if reason := source.why_not_to_host(array, copy):
-                raise ValueError(f"{OPERATOR}: element {index} {reason}")
+    _check_movable(blocks, source, copy)
 
     def convert(arrays: Sequence[Array]) -> list[Array]:
         return list(source.to_host(arrays, copy=copy, operator=OPERATOR))
@@ -101,17 +106,19 @@ def _from_host(blocks: Blocks, kind: Kind, library: Library, dtype: Any, device:
     def convert(arrays: Sequence[Array]) -> list[Array]:
         return library.from_host(arrays, dtype, device, copy=copy, operator=OPERATOR)
 
+    def convert_packed(arrays: Sequence[Array]) -> list[Array]:
+        return library.from_host(arrays, dtype, device, copy=None, operator=OPERATOR)
+
     if library.is_on_host(device):
         if copy is True and (library.views_host(device) or library.wraps(NUMPY)):
-            blocks, copy = engine_for(kind, OPERATOR).pack(to_arrays(blocks), kind), None
+            return _converted(engine_for(kind, OPERATOR).pack(to_arrays(blocks), kind), convert_packed)
         return _converted(blocks, convert)
-    copy = None  # packing copies
 
     def staging_memory(shape: tuple[int, ...], dtype: Any) -> Array:
         memory = library.staging_memory(shape, dtype)
         return pool.empty(shape, dtype) if memory is None else memory
 
-    return _crossed(blocks, kind, convert, staging_memory)
+    return _crossed(blocks, kind, convert_packed, staging_memory)
 
 
 def _to_device(blocks: Blocks, kind: Kind, device: Device) -> Blocks:
@@ -127,9 +134,12 @@ def _to_device(blocks: Blocks, kind: Kind, device: Device) -> Blocks:
 
 def _by_dlpack(blocks: Blocks, kind: Kind, library: Library, copy: bool | None) -> Blocks:
     """Return arrays of another library that share the memory, on the same CUDA device."""
+    source: Any = kind.library
+    _check_movable(blocks, source, copy)
     if copy is True:
         blocks = engine_for(kind, OPERATOR).pack(to_arrays(blocks), kind)
-    return _converted(blocks, lambda arrays: [library.namespace.from_dlpack(array) for array in arrays])
+    from_dlpack = library.namespace.from_dlpack
+    return _converted(blocks, lambda arrays: [from_dlpack(source.resolved(array)) for array in arrays])
 
 
 def _converted(blocks: Blocks, convert: Callable[[Sequence[Array]], list[Array]]) -> Blocks:
@@ -170,7 +180,7 @@ def _packed(blocks: Blocks, kind: Kind, memory: Callable[[tuple[int, ...], Any],
         return trimmed.around(base)
     arrays = to_arrays(blocks)
     if library is NUMPY:
-        return large.packed(arrays, kind.dtype, memory)
+        return numpy_copies.packed(arrays, kind.dtype, memory)
     if library.has_packing_engine:
         (packed,) = engine_for(kind, OPERATOR).pack(arrays, kind)
         assert isinstance(packed, PackedRun)

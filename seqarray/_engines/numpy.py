@@ -1,6 +1,6 @@
 """Joining and splitting NumPy arrays.
 
-Small work is the fewest Python steps around one NumPy call; `large` has the rest.
+Small work is the fewest Python steps around one NumPy call; `numpy_copies` has the rest.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ import numpy as np
 
 from seqarray._arguments import Column
 from seqarray._blocks import Blocks, to_pieces
-from seqarray._engines import large, plan, pool
+from seqarray._engines import numpy_copies as copies
+from seqarray._engines import plan, pool
 from seqarray._engines.settings import settings
 from seqarray._kind import Kind
 from seqarray._views import Cut, Run
@@ -38,7 +39,7 @@ def join(blocks: Blocks, axis: int, stack: bool, kind: Kind, out: NumPyArray | N
         arrays = [np.asarray(array) for array in arrays]  # results are plain arrays, whatever the elements are
     casting: Any = "equiv" if kind.exact else "safe"
     if out is not None:
-        return large.join_into(out, arrays, axis, stack, casting)
+        return copies.join_into(out, arrays, axis, stack, casting)
     nbytes = 0
     if len(arrays) > 8:
         nbytes = _bytes_of(arrays)
@@ -48,7 +49,7 @@ def join(blocks: Blocks, axis: int, stack: bool, kind: Kind, out: NumPyArray | N
     if nbytes >= settings.threads_from and (
         nbytes >= len(arrays) * settings.piece_from or nbytes >= settings.pool_from
     ):
-        return large.join(arrays, axis, stack, kind.dtype, casting)
+        return copies.join(arrays, axis, stack, kind.dtype, casting)
     if not stack:
         # NumPy compares the dtypes itself.
         return _concatenate(arrays, axis, dtype=kind.dtype, casting=casting)
@@ -66,7 +67,7 @@ def join(blocks: Blocks, axis: int, stack: bool, kind: Kind, out: NumPyArray | N
 
 
 def _bytes_of(arrays: Sequence[NumPyArray]) -> int:
-    """Return the bytes of all arrays; of very many, a guess that is exact as soon as it might be large."""
+    """Return the bytes of all arrays; of very many, a guess from a sample unless that may be large."""
     count = len(arrays)
     if count > 64:
         guess: int = count * max(arrays[i].nbytes for i in range(0, count, count // 16))
@@ -97,14 +98,14 @@ def _rejoined(run: Run, kind: Kind) -> NumPyArray:
     if target.size:
         width = target.size // (rows * count)
         source = run.base[starts[0] * step : stops[-1] * step].reshape(count, rows, width)
-        large.copy_rows(target.reshape(rows, count, width).swapaxes(0, 1), source, rows)
+        copies.copy_rows(target.reshape(rows, count, width).swapaxes(0, 1), source, rows)
     return target
 
 
 def duplicate(array: NumPyArray, kind: Kind) -> NumPyArray:
     """Copy one array, row-major, in the dtype of `kind`."""
     if array.nbytes >= settings.threads_from:
-        return large.duplicate(array, kind.dtype)
+        return copies.duplicate(array, kind.dtype)
     if kind.exact and type(array) is _ndarray:
         return array.copy()
     return np.array(array, dtype=kind.dtype, order="C")
@@ -124,12 +125,12 @@ def split(array: NumPyArray, cut: Cut, starts: Column, stops: Column, kind: Kind
         rows, count = plan.matrix(shape, axis).rows, len(starts)
         width = array.size // (rows * count)
         source = array.reshape(rows, count, width).swapaxes(0, 1)
-        large.copy_rows(base.reshape(count, rows, width), source, rows)
+        copies.copy_rows(base.reshape(count, rows, width), source, rows)
     else:
-        large.copy_chunks(packed, Run(array, cut, starts, stops))
+        copies.copy_chunks(packed, Run(array, cut, starts, stops))
     return (packed,)
 
 
 def pack(arrays: Sequence[NumPyArray], kind: Kind) -> Blocks:
     """Copy arrays of any shapes, packed in one allocation."""
-    return (large.packed(arrays, kind.dtype, pool.empty),)
+    return (copies.packed(arrays, kind.dtype, pool.empty),)

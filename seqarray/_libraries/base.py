@@ -215,9 +215,13 @@ class Library:
         """Return whether arrays of this library can be made around those of another, wherever they lie."""
         return False
 
-    def why_not_to_host(self, array: Array, copy: bool | None) -> str:
-        """Return what keeps a NumPy array from having the values of an array, "" if nothing does."""
+    def why_not_movable(self, array: Array, copy: bool | None) -> str:
+        """Return what keeps another library from having the values of an array, "" if nothing does."""
         return ""
+
+    def resolved(self, array: Array) -> Array:
+        """Return an array whose memory holds its values as they are."""
+        return array
 
     def to_host(self, arrays: Sequence[Array], *, copy: bool | None, operator: str) -> list[HostArray]:
         """Return NumPy arrays with the values of arrays, in the NumPy dtypes of the same element types."""

@@ -35,7 +35,8 @@ class NumPy(NumPyDtypes):
             return True
         if list(map(type, arrays)).count(_ndarray) != count:
             return False
-        return (to_join and dtype.kind in "biufc") or [array.dtype for array in arrays].count(dtype) == count
+        compared_by_join = to_join and dtype.kind in "biufc" and dtype.isnative
+        return compared_by_join or [array.dtype for array in arrays].count(dtype) == count
 
     def kind_key(self, array: Array) -> Any:
         dtype = array.dtype

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import importlib
 import sys
+import threading
 from collections.abc import Callable
 from types import ModuleType
 from typing import Any
@@ -42,6 +43,8 @@ NUMPY: Library = NumPy(array_api_compat.numpy)
 
 _libraries: list[Library] = [NUMPY]
 _unannounced: list[Library] = []
+#: Two threads that meet a library at once must get one object for it; a signal handler may meet one in between.
+_adding = threading.RLock()
 _by_type: dict[type, Library] = {np.ndarray: NUMPY}
 
 #: The library of arrays of exactly a type; None for types that are not arrays or have not been met.
@@ -73,7 +76,6 @@ def _found(array: Array) -> Library:
         from array_api_compat import torch as namespace  # noqa: PLC0415
 
         return library_for(namespace)
-    _announce()
     masked = loaded("numpy.ma")
     if (
         issubclass(array_type, np.matrix)
@@ -84,6 +86,9 @@ def _found(array: Array) -> Library:
     if not array_api_compat.is_array_api_obj(array):
         raise TypeError(f"{array_type.__module__}.{array_type.__qualname__} is not an array")
     library = library_for(array_api_compat.array_namespace(array))
+    if _unannounced:
+        with _adding:
+            _announce()
     if not issubclass(array_type, np.generic):
         _by_type[array_type] = library
     return library
@@ -91,16 +96,24 @@ def _found(array: Array) -> Library:
 
 def library_for(namespace: Any) -> Library:
     """Return the library whose array API namespace this is."""
-    for library in _libraries:
-        if library.namespace is namespace:
-            return library
+    found = next((library for library in _libraries if library.namespace is namespace), None)
+    if found is not None:
+        return found
+    if is_compiling():
+        return _add(namespace)
+    with _adding:
+        found = next((library for library in _libraries if library.namespace is namespace), None)
+        library = found or _add(namespace)
+        _announce()
+    return library
+
+
+def _add(namespace: Any) -> Library:
     library = LIBRARIES.get(name_of(namespace).partition(".")[0], Library)(namespace)
     # torch.compile does not trace import_module.
     library.engine = loaded(library.engine_module) or importlib.import_module(library.engine_module)
     _libraries.append(library)
     _unannounced.append(library)
-    if not is_compiling():
-        _announce()
     return library
 
 

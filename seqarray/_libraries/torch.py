@@ -114,18 +114,22 @@ class Torch(Library):
     def is_row_major(self, array: Array) -> bool:
         return bool(array.is_contiguous())
 
-    def why_not_to_host(self, array: Array, copy: bool | None) -> str:
+    def why_not_movable(self, array: Array, copy: bool | None) -> str:
         if array.requires_grad:
-            return "requires a gradient, which NumPy cannot hold; move its detach() instead"
+            return "requires a gradient, which would be lost; move its detach() instead"
         if copy is False and (array.is_conj() or array.is_neg()):
-            return "is conjugated or negated lazily, so NumPy needs a copy; pass copy=None"
+            return "is conjugated or negated lazily, so moving it takes a copy; pass copy=None"
         return ""
+
+    def resolved(self, array: Array) -> Array:
+        """Return a tensor that is not conjugated or negated lazily."""
+        return array.resolve_conj().resolve_neg()
 
     def to_host(self, arrays: Sequence[Array], *, copy: bool | None, operator: str) -> list[HostArray]:
         return [self._as_ndarray(array, copy) for array in arrays]
 
     def _as_ndarray(self, tensor: Array, copy: bool | None) -> HostArray:
-        tensor = tensor.detach().cpu().resolve_conj().resolve_neg()
+        tensor = self.resolved(tensor.detach().cpu())
         bits = _bits(tensor.dtype)
         array: HostArray = tensor.numpy() if bits is None else tensor.view(getattr(self._torch, bits)).numpy()
         if bits is not None:

@@ -170,3 +170,29 @@ def test_arrays_of_a_library_seen_for_the_first_time_are_recognised():
     pytest.importorskip("array_api_strict", reason="array-api-strict is not installed")
     done = subprocess.run([sys.executable, "-W", "error", "-c", program], capture_output=True, text=True, check=False)
     assert done.stdout.startswith("<ArraySequence of 1 float64 array, array_api_strict on "), done.stderr
+
+
+def test_threads_that_meet_a_library_at_once_agree_about_it():
+    program = """
+import threading
+import array_api_strict as xp
+import seqarray as sa
+
+arrays = [xp.ones(2) for _ in range(16)]
+made, barrier = [], threading.Barrier(16)
+
+def make(array):
+    barrier.wait()
+    made.append(sa.ArraySequence([array]))
+
+threads = [threading.Thread(target=make, args=(array,)) for array in arrays]
+[thread.start() for thread in threads]
+[thread.join() for thread in threads]
+for sequence in made:
+    for array in arrays:
+        sa.sequence_insert(sequence, array)
+print(len(made))
+"""
+    for _ in range(3):
+        done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+        assert (done.stdout, done.stderr) == ("16\n", "")

@@ -587,3 +587,22 @@ def test_results_stay_on_every_device_of_array_api_strict(device):
         chunks = sa.split_to_sequence(joined, axis=1)
         assert chunks.device == chunks[0].device == xp.Device(device)
     assert sa.sequence_map([array], body=lambda x: x + x).device == xp.Device(device)
+
+
+@pytest.mark.parametrize("count", [2, 3, 40, 300])
+@pytest.mark.parametrize("first", [">f8", "<f8", ">i2"])
+@pytest.mark.parametrize("other", ["f4", "i4", "i8", "c16"])
+@pytest.mark.parametrize("new_axis", [0, 1])
+def test_numbers_of_another_type_are_never_promoted_whatever_the_length_of_the_list(count, first, other, new_axis):
+    arrays = [np.ones(2, first)] * (count - 1) + [np.ones(2, other)]
+    with pytest.raises(TypeError, match=rf"^concat_from_sequence: element {count - 1} has element type"):
+        sa.concat_from_sequence(arrays, axis=0, new_axis=new_axis)
+
+
+@pytest.mark.parametrize("count", [3, 40])
+def test_byte_orders_mix_whatever_the_length_of_the_list(count):
+    arrays = [np.full(2, number, ">f8" if number % 2 else "<f8") for number in range(count)]
+    for given in (arrays, arrays[1:] + arrays[:1]):
+        joined = sa.concat_from_sequence(given, axis=0)
+        assert joined.dtype == np.dtype("=f8")
+        assert joined.tolist() == np.concatenate(given).tolist()

@@ -173,3 +173,15 @@ def test_a_pickle_is_read_in_a_process_that_has_imported_nothing(backend):
     )
     done = subprocess.run([sys.executable, "-c", program], input=both, capture_output=True, check=True)
     assert done.stdout.decode().strip() == f"float32 {sequence.shapes} {backend.xp.__name__}"
+
+
+class Subclass(np.ndarray):
+    """An array of a class of its own, with NumPy's rules."""
+
+
+@pytest.mark.parametrize("duplicate", [lambda s: pickle.loads(pickle.dumps(s)), copy.deepcopy])
+def test_copies_of_a_sequence_with_a_subclass_are_joined_to_plain_arrays(duplicate):
+    sequence = sa.ArraySequence([np.ones(2), np.ones(2).view(Subclass), np.ones(1)])
+    for given in (sequence, duplicate(sequence)):
+        assert type(sa.concat_from_sequence(given, axis=0)) is np.ndarray
+        assert type(sa.sequence_at(given, 1)) is np.ndarray

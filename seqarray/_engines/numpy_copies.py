@@ -35,7 +35,7 @@ def join_into(out: NumPyArray, arrays: Sequence[NumPyArray], axis: int, stack: b
     joined_from, _ = _unstacked(arrays, axis) if stack else (arrays, None)
     sizes, shape = _joined_shape(joined_from, axis)
     _check_dtypes(arrays, out.dtype, casting)
-    target = out.reshape(shape)
+    target = out.reshape(shape) if stack else out
     if np.may_share_memory(target, out) and not any(np.may_share_memory(array, out) for array in arrays):
         _join(target, joined_from, sizes, axis)
     else:
