@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Iterable
 from typing import Any
 
-from seqarray._libraries import Library, loaded, on_new_library
+from seqarray._libraries import LIBRARIES, Library, on_new_library
 from seqarray._sequence import ArraySequence, rebuilt
 
 _registered: set[str] = set()
@@ -30,20 +29,9 @@ def register_pytrees() -> None:
     >>> import seqarray as sa
     >>> sa.register_pytrees()
     """
-    if loaded("jax") is not None and "jax" not in _registered:
-        _registered.add("jax")
-        tree_util = importlib.import_module("jax.tree_util")
-        tree_util.register_pytree_with_keys(
-            ArraySequence,
-            lambda s: ([(tree_util.SequenceKey(i), element) for i, element in enumerate(s)], _context(s)),
-            lambda context, elements: _unflatten(elements, context),
-            _flatten,
-        )
-    if loaded("torch") is not None and "torch" not in _registered:
-        _registered.add("torch")
-        importlib.import_module("torch.utils._pytree").register_pytree_node(
-            ArraySequence, _flatten, _unflatten, serialized_type_name="seqarray.ArraySequence"
-        )
+    for name, library in LIBRARIES.items():
+        if name not in _registered and library.register_pytree(ArraySequence, _flatten, _unflatten):
+            _registered.add(name)
 
 
 def _context(sequence: ArraySequence[Any]) -> Context:

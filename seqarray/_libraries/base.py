@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
@@ -14,6 +14,9 @@ from seqarray._dtypes import ONNX_TYPES, STANDARD_TYPES, extension_dtype, native
 Array = Any
 Device = Any
 HostArray = np.ndarray[Any, Any]
+#: From a container to its leaves and a hashable context, and back.
+Flatten = Callable[[Any], tuple[list[Any], Any]]
+Unflatten = Callable[[Iterable[Any], Any], Any]
 
 
 class Library:
@@ -58,6 +61,11 @@ class Library:
 
     def __repr__(self) -> str:
         return f"<Library {self.name}>"
+
+    @classmethod
+    def register_pytree(cls, node_type: type, flatten: Flatten, unflatten: Unflatten) -> bool:
+        """Register a container with the library's pytrees, if it has any and is imported; return whether it was."""
+        return False
 
     # Arrays.
 

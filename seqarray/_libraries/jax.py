@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import sys
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from seqarray._dtypes import STANDARD_TYPES
-from seqarray._libraries.base import Array, Device, HostArray, Library
+from seqarray._libraries.base import Array, Device, Flatten, HostArray, Library, Unflatten
 
 
 class JAX(Library):
@@ -23,6 +24,21 @@ class JAX(Library):
     def _jax(self) -> Any:
         """The module jax."""
         return sys.modules["jax"]
+
+    @classmethod
+    def register_pytree(cls, node_type: type, flatten: Flatten, unflatten: Unflatten) -> bool:
+        if "jax" not in sys.modules:
+            return False
+        tree_util = importlib.import_module("jax.tree_util")
+
+        def flatten_with_keys(node: Any) -> tuple[list[tuple[Any, Any]], Any]:
+            leaves, context = flatten(node)
+            return [(tree_util.SequenceKey(index), leaf) for index, leaf in enumerate(leaves)], context
+
+        tree_util.register_pytree_with_keys(
+            node_type, flatten_with_keys, lambda context, leaves: unflatten(leaves, context), flatten
+        )
+        return True
 
     def is_lazy(self, array: Array) -> bool:
         return isinstance(array, self._jax.core.Tracer)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import sys
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from seqarray._dtypes import ONNX_TYPES, element_type_of, extension_dtype, native
-from seqarray._libraries.base import Array, Device, HostArray, Library
+from seqarray._libraries.base import Array, Device, Flatten, HostArray, Library, Unflatten
 
 #: Element types whose dtypes torch and NumPy exchange; other types are exchanged as integers of their bits.
 _EXCHANGED = frozenset(
@@ -28,6 +29,15 @@ class Torch(Library):
     def _torch(self) -> Any:
         """The module torch; the namespace is array-api-compat's wrapper of it."""
         return sys.modules["torch"]
+
+    @classmethod
+    def register_pytree(cls, node_type: type, flatten: Flatten, unflatten: Unflatten) -> bool:
+        if "torch" not in sys.modules:
+            return False
+        importlib.import_module("torch.utils._pytree").register_pytree_node(
+            node_type, flatten, unflatten, serialized_type_name=f"seqarray.{node_type.__name__}"
+        )
+        return True
 
     # Arrays.
 
