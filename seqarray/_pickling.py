@@ -1,8 +1,13 @@
-"""What of a sequence is pickled and deep-copied: its library by name, and no more memory than the elements use."""
+"""What of a sequence is pickled and deep-copied.
+
+A base from which many chunks are used is kept as it is, so that all sequences around it that are pickled or copied
+together share it; of a base from which few are used, these are copied out.
+"""
 
 from __future__ import annotations
 
 from itertools import chain
+from math import prod
 from typing import Any
 
 from seqarray._blocks import Block, Blocks, trimmed
@@ -23,8 +28,7 @@ def pickled(kind: Kind, blocks: Blocks) -> tuple[str, str | None, Any, Blocks]:
     if library is not None and library.pickles_on_host and blocks:
         # CuPy itself would pickle every element, and unpickle it on whichever device is current.
         return kind.element_type, xp, device, move(blocks, kind, NUMPY, "cpu", None)
-    owned = tuple([_owned(block, kind) for block in trimmed(blocks)])
-    return kind.element_type, xp, None if blocks else device, owned
+    return kind.element_type, xp, None if blocks else device, owned(blocks, kind)
 
 
 def kind_of_pickled(blocks: Blocks) -> Kind:
@@ -33,11 +37,26 @@ def kind_of_pickled(blocks: Blocks) -> Kind:
     return kind_of_all(list(chain.from_iterable(some)), "ArraySequence")[0]
 
 
+def owned(blocks: Blocks, kind: Kind) -> Blocks:
+    """Return blocks of the same elements that hold at most twice the memory of these."""
+    used: dict[int, int] = {}
+    for block in blocks:
+        if not isinstance(block, tuple):
+            used[id(block.base)] = used.get(id(block.base), 0) + block.size
+    parts = [
+        (block,)
+        if isinstance(block, tuple) or 2 * used[id(block.base)] >= prod(block.base.shape)
+        else trimmed((block,))
+        for block in blocks
+    ]
+    return tuple([_owned(block, kind) for block in chain.from_iterable(parts)])
+
+
 def _owned(block: Block, kind: Kind) -> Block:
     """Return a block whose pickle contains no more than itself: that of a torch view contains its whole storage."""
     library, arrays = kind.library, block if isinstance(block, tuple) else (block.base,)
     if library is None or not any(map(library.is_part_of_larger, arrays)):
         return block
     engine = engine_for(kind, "ArraySequence")
-    owned = tuple([engine.duplicate(array, kind) if library.is_part_of_larger(array) else array for array in arrays])
-    return owned if isinstance(block, tuple) else block.around(owned[0])
+    copies = tuple([engine.duplicate(array, kind) if library.is_part_of_larger(array) else array for array in arrays])
+    return copies if isinstance(block, tuple) else block.around(copies[0])

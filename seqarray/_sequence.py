@@ -15,7 +15,7 @@ from seqarray._blocks import Blocks
 from seqarray._dtypes import as_element_type, itemsize_of
 from seqarray._kind import OPAQUE, Kind, kind_of_all
 from seqarray._libraries import Library, resolve_library, same_device
-from seqarray._pickling import kind_of_pickled, pickled
+from seqarray._pickling import kind_of_pickled, owned, pickled
 from seqarray._transfer import OPERATOR, kind_of_blocks, move, target_device
 
 ArrayT = TypeVar("ArrayT")
@@ -157,10 +157,10 @@ class ArraySequence(Generic[ArrayT]):
         return self
 
     def __deepcopy__(self, memo: dict[int, Any]) -> ArraySequence[ArrayT]:
-        if self._kind.library is not None and self._kind.library.pickles_on_host:
-            return self.to(copy=True)
-        copied: ArraySequence[ArrayT] = _unpickled(*deepcopy(pickled(self._kind, self._blocks), memo))
-        return copied
+        if not self._length:
+            return self
+        blocks = deepcopy(owned(self._blocks, self._kind), memo)
+        return make(self._kind if self._kind is OPAQUE else kind_of_pickled(blocks), blocks, self._length)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _unpickled, pickled(self._kind, self._blocks)

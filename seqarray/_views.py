@@ -145,6 +145,18 @@ class Run:
             return self.base
         return self._between(start, stop)
 
+    @property
+    def size(self) -> int:
+        """The number of items of all chunks."""
+        length = self.cut.shape[self.cut.axis]
+        if isinstance(self.starts, range):
+            # Only the last of equal chunks may be shorter.
+            ends = {0, len(self) - 1} if len(self) else ()
+            along: int = sum(map(self.size_of, ends)) + max(0, len(self) - 2) * self.size_of(0)
+        else:
+            along = int((np.minimum(as_column(self.stops), length) - as_column(self.starts)).sum())
+        return along * self.cut.step
+
     def trimmed(self) -> Run | None:
         """Return the same chunks of a base without other items; None if that takes a copy."""
         if len(self) == 0 or not self.is_gapless():
@@ -200,6 +212,11 @@ class PackedRun:
     def first_shape(self) -> Shape:
         """The shape of the first array; reading it creates no view."""
         return self.chunk_shapes[0]
+
+    @property
+    def size(self) -> int:
+        """The number of items of all arrays."""
+        return sum(map(prod, self.chunk_shapes))
 
     def trimmed(self) -> PackedRun | None:
         """Return the same arrays in a base without other items; None if that takes a copy."""

@@ -185,3 +185,35 @@ def test_copies_of_a_sequence_with_a_subclass_are_joined_to_plain_arrays(duplica
     for given in (sequence, duplicate(sequence)):
         assert type(sa.concat_from_sequence(given, axis=0)) is np.ndarray
         assert type(sa.sequence_at(given, 1)) is np.ndarray
+
+
+@pytest.mark.parametrize("copy_", [True, None])
+@pytest.mark.parametrize("axis", [0, 1])
+@pytest.mark.backends("numpy", "torch", "cupy")
+def test_versions_of_one_split_are_pickled_and_copied_around_one_base(backend, axis, copy_):
+    x = backend.array(np.arange(40_000, dtype=np.float32).reshape(200, 200))
+    split = sa.split_to_sequence(x, 1, axis=axis, copy=copy_)
+    versions = [split, split[1:], split[::-1], split[::2], sa.sequence_erase(split, 3), sa.sequence_erase(split, 100)]
+    versions += [sa.sequence_insert(split, versions[0][0], 7)]
+    if backend.name != "cupy" and (copy_ is None or backend.name == "numpy"):
+        data = pickle.dumps(versions)
+        assert len(data) < 1.2 * x.nbytes
+        for version, again in zip(versions, pickle.loads(data), strict=True):
+            assert_sequences_equal(again, version)
+    copied = copy.deepcopy((versions, x, split))
+    for version, again in zip(versions, copied[0], strict=True):
+        assert_sequences_equal(again, version)
+    if copy_ is None or backend.name != "torch":
+        with backend.current():
+            copied[0][0][5][...] = -1
+            assert bool((copied[0][1][4] == -1).all())
+            assert bool((copied[2][5] == -1).all())
+            assert not bool((split[5] == -1).any())
+
+
+@pytest.mark.backends("numpy", "torch")
+def test_a_small_part_of_a_split_is_pickled_without_the_rest(backend):
+    split = sa.split_to_sequence(backend.array(np.zeros((1000, 100), np.float32)), 1, copy=None)
+    for part in (split[:40], split[500:540], split[::50]):
+        assert len(pickle.dumps(part)) < 60 * 400
+        assert_sequences_equal(pickle.loads(pickle.dumps(part)), part)
