@@ -12,7 +12,7 @@ import onnx
 import onnx.checker
 import onnx.defs
 
-from seqarray.onnx._load.tensor_protos import check_external, is_external
+from seqarray.onnx._load.tensor_protos import check_external, embed_external, is_external
 
 #: How many levels deep graphs and functions may be nested.
 MAX_NESTING = 32
@@ -71,6 +71,9 @@ def load(model: Any) -> Model:
     external = [tensor for tensor in _tensors(proto) if is_external(tensor)]
     for tensor in external:
         check_external(tensor, folder)
+    # The checker compares the values of a sparse tensor with its indices.
+    for tensor in filter(is_external, _sparse_parts(proto)):
+        embed_external(tensor, folder)
     _check(proto, source, has_external=bool(external))
     return Model(proto, folder)
 
@@ -156,24 +159,33 @@ def _nodes(proto: onnx.ModelProto) -> Iterator[onnx.NodeProto]:
 def _tensors(proto: onnx.ModelProto) -> Iterator[onnx.TensorProto]:
     """Yield every tensor of a model, at any depth."""
     for graph in _graphs(proto):
-        if isinstance(graph, onnx.GraphProto):
-            yield from graph.initializer
-            for sparse in graph.sparse_initializer:
-                yield from (sparse.values, sparse.indices)
+        yield from getattr(graph, "initializer", ())
         yield from tensors_of(_attributes(graph))
+    yield from _sparse_parts(proto)
+
+
+def _sparse_parts(proto: onnx.ModelProto) -> Iterator[onnx.TensorProto]:
+    """Yield the values and the indices of every sparse tensor of a model, at any depth."""
+    for graph in _graphs(proto):
+        yield from _parts_of(getattr(graph, "sparse_initializer", ()))
+        for attribute in _attributes(graph):
+            yield from _parts_of(attribute.sparse_tensors)
+            if attribute.HasField("sparse_tensor"):
+                yield from _parts_of([attribute.sparse_tensor])
+
+
+def _parts_of(tensors: Iterable[onnx.SparseTensorProto]) -> Iterator[onnx.TensorProto]:
+    """Yield the values and the indices of sparse tensors."""
+    for sparse in tensors:
+        yield from (sparse.values, sparse.indices)
 
 
 def tensors_of(attributes: Iterable[onnx.AttributeProto]) -> Iterator[onnx.TensorProto]:
-    """Yield the tensors that attributes contain, except those in graphs."""
+    """Yield the tensors that attributes contain, except sparse ones and those in graphs."""
     for attribute in attributes:
         yield from attribute.tensors
         if attribute.HasField("t"):
             yield attribute.t
-        for sparse in (
-            *((attribute.sparse_tensor,) if attribute.HasField("sparse_tensor") else ()),
-            *attribute.sparse_tensors,
-        ):
-            yield from (sparse.values, sparse.indices)
 
 
 def graphs_of(attribute: onnx.AttributeProto) -> tuple[onnx.GraphProto, ...]:

@@ -5,13 +5,11 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 from itertools import accumulate
-from math import prod
 from typing import Any
 
 import numpy as np
 
 from seqarray._blocks import held_arrays
-from seqarray._dtypes import itemsize_of
 from seqarray._engines import engine_for
 from seqarray._kind import as_array, kind_of
 from seqarray._libraries import NUMPY, Array, library_of
@@ -108,9 +106,8 @@ def _is_shared(array: Array) -> bool:
         return False
     try:
         return library.has_repeated_items(array)
-    except AttributeError:  # an array that has no strides to be seen
-        held = sum(stop - start for start, stop in library.memory_of(array))
-        return bool(held < prod(array.shape) * itemsize_of(array.dtype))
+    except AttributeError:  # It has no strides to be seen, so that nobody can tell.
+        return True
 
 
 def _arrays_of(value: Any) -> Iterator[Array]:

@@ -17,7 +17,7 @@ OPERATORS = (
     "Split SplitToSequence Concat ConcatFromSequence SequenceAt SequenceInsert SequenceErase SequenceEmpty "
     "SequenceLength SequenceConstruct SequenceMap Optional OptionalGetElement OptionalHasElement Identity Loop If Scan "
     "Constant Shape Add Neg Cast Gather Slice Reshape Expand Tile Pad Range ConstantOfShape Unsqueeze Squeeze Where "
-    "Transpose ReduceSum MatMul"
+    "Transpose ReduceSum MatMul StringConcat StringSplit Einsum DFT RoiAlign ConvTranspose NonZero GatherND Max"
 ).split()
 
 
