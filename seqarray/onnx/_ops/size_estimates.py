@@ -40,8 +40,18 @@ def estimated_nbytes(node: Node, inputs: Sequence[Any]) -> int:
     padded = [*inputs, *[None] * (6 - len(inputs))]
     try:
         return max(0, int(estimate(node.attributes, *padded)))
-    except (AttributeError, IndexError, KeyError, TypeError, ValueError, ArithmeticError) as error:
-        raise ValueError(f"what it takes cannot be told from its inputs, which max_bytes needs: {error}") from error
+    except (AttributeError, IndexError, KeyError, TypeError, ValueError, ArithmeticError):
+        found = ", ".join(map(_described, inputs))
+        raise ValueError(
+            f"what the operator takes cannot be told from its inputs, as max_bytes needs it; they are {found or 'none'}"
+        ) from None
+
+
+def _described(value: Any) -> str:
+    """Return an input as text for an error message."""
+    if isinstance(value, list):
+        return f"a sequence of {len(value)}"
+    return "missing" if value is None else f"{value.dtype} {value.shape}"
 
 
 def check_work(node: Node, inputs: Sequence[Any], max_seconds: float) -> None:
