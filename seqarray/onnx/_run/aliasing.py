@@ -100,7 +100,8 @@ def _is_shared(array: Array) -> bool:
     if type(array) is np.ndarray:
         if array.base is None:
             return False
-        return not array.flags.writeable or NUMPY.has_repeated_items(array)
+        flags = array.flags
+        return not flags.writeable or not (flags.c_contiguous or not NUMPY.has_repeated_items(array))
     library = library_of(array)
     if not library.is_writable:
         return False
