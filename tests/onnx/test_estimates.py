@@ -1,6 +1,7 @@
 """Estimates of what the operators of onnx.reference take, compared with what they make in onnx's own tests."""
 
 import warnings
+from functools import cache
 
 import numpy as np
 import pytest
@@ -16,6 +17,7 @@ UNKNOWN = {
 }  # fmt: skip
 
 
+@cache
 def node_cases():
     """The tests of single nodes in the onnx package, with inputs."""
     from onnx.backend.test.case.node import collect_testcases
