@@ -20,6 +20,13 @@ from seqarray.onnx.backend import supports_device
 #: Tolerances for floating-point outputs, those of onnx's own tests.
 TOLERANCE = {"rtol": 1e-3, "atol": 1e-7}
 
+#: Limits of `prepare`: the default of the command, and what they count.
+DEFAULT_LIMITS = {
+    "max_bytes": (1 << 32, "bytes of all values that are alive"),
+    "max_trip_count": (1_000_000, "iterations of all loops of a run together"),
+    "max_seconds": (600, "seconds that preparing, and each run, may take"),
+}
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command to a parser."""
@@ -40,6 +47,25 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="PATH",
         help="where to write the outputs: an .npz file, a .pb file if there is one, or a folder for output_0.pb, ...",
     )
+
+    for name, (default, unit) in DEFAULT_LIMITS.items():
+        parser.add_argument(
+            f"--{name.replace('_', '-')}",
+            type=_limit,
+            default=default,
+            metavar="N|none",
+            help=f"the maximum {unit}; default {default}",
+        )
+
+
+def _limit(text: str) -> float | None:
+    """Return a limit of the command line: a number, which may be written as 4e9, or None for "none"."""
+    if text == "none":
+        return None
+    number = float(text)
+    if not 0 <= number < float("inf"):
+        raise ValueError("expected a number that is not negative, or none")
+    return int(number) if number.is_integer() else number
 
 
 def run(options: argparse.Namespace) -> int:
@@ -64,7 +90,7 @@ def _run(options: argparse.Namespace) -> int:
     """Run the model on every data set; return 1 if an output differs from the stored one, else 0."""
     if options.backend == "cupy" and not supports_device("CUDA"):
         raise ValueError("--backend cupy: there is no usable GPU here; python -m seqarray shows what there is")
-    program = prepare(options.model, xp=options.backend)
+    program = prepare(options.model, xp=options.backend, **{name: getattr(options, name) for name in DEFAULT_LIMITS})
     sources: list[Path | None] = [options.inputs] if options.inputs is not None else [*find_data_sets(options.model)]
     if options.output is not None and len(sources) > 1:
         raise ValueError(f"there are {len(sources)} data sets beside the model; name one with --inputs to use --output")

@@ -10,9 +10,16 @@ import onnx
 from onnx import AttributeProto, helper
 
 from seqarray._dtypes import ONNX_TYPES, element_type_of
-from seqarray.onnx._load.inlining import captured_names, function_of, substitute_attributes, with_defaults
-from seqarray.onnx._load.model import MAX_NESTING, Model, domain_of, opsets_of
-from seqarray.onnx._load.tensor_protos import array_of, dense_array_of, dense_nbytes_of, nbytes_of
+from seqarray.onnx._load.inlining import function_of, substitute_attributes, with_defaults
+from seqarray.onnx._load.model import MAX_NESTING, Model, domain_of, opsets_of, tensors_of
+from seqarray.onnx._load.tensor_protos import (
+    array_of,
+    dense_array_of,
+    dense_nbytes_of,
+    embed_external,
+    is_external,
+    nbytes_of,
+)
 from seqarray.onnx._ops.constant import constant_value
 from seqarray.onnx._ops.control_flow import CONTROL_FLOW_KERNELS
 from seqarray.onnx._ops.math import MATH_KERNELS
@@ -20,6 +27,7 @@ from seqarray.onnx._ops.node import Kernel, KernelFactory, Node, schema_of
 from seqarray.onnx._ops.reference import make_reference
 from seqarray.onnx._ops.sequence import SEQUENCE_KERNELS
 from seqarray.onnx._ops.shape import SHAPE_KERNELS
+from seqarray.onnx._run.budget import Clock, Limits
 from seqarray.onnx._run.steps import Step, Subgraph
 from seqarray.onnx._scope import Scope
 
@@ -28,6 +36,15 @@ _KERNELS: dict[str, tuple[int, KernelFactory]] = {**SEQUENCE_KERNELS, **MATH_KER
 
 #: The maximum number of steps of a program after inlining.
 MAX_STEPS = 50_000
+
+#: How much may be compiled: nodes and names count one each, also those of functions whose inlining is given up.
+MAX_WORK = 1_000_000
+
+#: In a function, every so many bytes of a node count one more: a function may be called many times.
+_BYTES_OF_WORK = 256
+
+#: Of longer names, messages and the text of a step show the beginning: a name is repeated for every call of a function.
+_MAX_NAME = 64
 
 
 class _ReferenceNeededError(Exception):
@@ -45,14 +62,18 @@ class Compiler:
         How many slots there are.
     """
 
-    def __init__(self, model: Model, *, max_bytes: int | None = None) -> None:
+    def __init__(self, model: Model, limits: Limits, clock: Clock) -> None:
         self.model = model
         self.n_slots = 1
         self.constants: dict[int, np.ndarray[Any, Any]] = {}
         self._types: dict[int, onnx.TypeProto] = {}
         self._n_steps = 0
-        self._max_bytes = max_bytes
+        self._work = 0
+        self._limits = limits
+        self._clock = clock
         self._bytes = 0
+        #: Whether a limit has been passed, which no error of an inlining that is given up must hide.
+        self._is_over = False
         #: How many functions are being inlined on the condition that all their nodes have kernels.
         self._conditional_inlinings = 0
 
@@ -77,20 +98,31 @@ class Compiler:
 
     def _reserve(self, nbytes: int, label: str) -> None:
         """Raise a ValueError if a further constant would exceed the limit on bytes."""
-        self._bytes += nbytes
-        if self._max_bytes is not None and self._bytes > self._max_bytes:
-            raise ValueError(f"{label}: the constants take {self._bytes} bytes or more; max_bytes is {self._max_bytes}")
+        self._bytes += max(0, nbytes)
+        limit = self._limits.max_bytes
+        if limit is not None and self._bytes > limit:
+            self._is_over = True
+            raise ValueError(f"{label}: the constants take {self._bytes} bytes or more; max_bytes is {limit}")
+
+    def _count_work(self, amount: int) -> None:
+        """Raise a ValueError if too much has been compiled, or for too long."""
+        self._work += amount
+        if self._work > MAX_WORK:
+            self._is_over = True
+            raise ValueError(f"prepare: there are more than {MAX_WORK} nodes and names to compile; functions expand")
+        self._clock.check()
 
     def _compile_graph(self, graph: onnx.GraphProto, scope: Scope) -> Subgraph:
         """Compile a graph; the scope gets the names that it defines."""
         if scope.depth > MAX_NESTING:
             raise ValueError(f"prepare: graphs and functions are nested deeper than {MAX_NESTING} levels")
+        self._count_work(len(graph.initializer) + len(graph.input) + len(graph.output) + len(graph.value_info))
         for tensor in graph.initializer:
-            self._reserve(nbytes_of(tensor), f"initializer {tensor.name!r}")
+            self._reserve(nbytes_of(tensor), f"initializer {short(tensor.name)!r}")
             self.constants[self._new_slot(scope, tensor.name)] = array_of(tensor, self.model.folder)
         for sparse in graph.sparse_initializer:
             name = sparse.values.name
-            self._reserve(dense_nbytes_of(sparse), f"initializer {name!r}")
+            self._reserve(dense_nbytes_of(sparse), f"initializer {short(name)!r}")
             self.constants[self._new_slot(scope, name)] = dense_array_of(sparse, self.model.folder)
         # An initializer with the name of an input is its default.
         inputs = tuple(
@@ -106,7 +138,7 @@ class Compiler:
         outputs = tuple(
             self._slot_of(value.name, scope, f"output {value.name!r} of graph {graph.name!r}") for value in graph.output
         )
-        return make_subgraph(graph.name, inputs, outputs, steps, self.constants)
+        return make_subgraph(short(graph.name), inputs, outputs, steps, self.constants)
 
     def _record_type(self, slot: int, declared: onnx.TypeProto | None) -> None:
         """Record the declared type of a slot, if there is one."""
@@ -124,18 +156,27 @@ class Compiler:
         """Append the steps of a node: one, none for a Constant, or those of a function that it calls."""
         self._n_steps += 1
         if self._n_steps > MAX_STEPS:
+            self._is_over = True
             raise ValueError(f"prepare: the model has more than {MAX_STEPS} steps")
+        self._count_work(1 + len(proto.input) + len(proto.output))
+        if scope.callers:
+            self._count_work(proto.ByteSize() // _BYTES_OF_WORK)
         domain = domain_of(proto)
-        name = f" {proto.name!r}" if proto.name else ""
+        name = f" {short(proto.name)!r}" if proto.name else ""
+        op_type = short(proto.op_type)
         names = list(proto.input)
         while names and not names[-1]:
             names.pop()
-        label = f"{scope.prefix}node {index} ({proto.op_type}{name})"
+        label = f"{scope.prefix}node {index} ({op_type}{name})"
         inputs = tuple(self._slot_of(name, scope, label) if name else 0 for name in names)
-        function = self.model.functions.get((domain, proto.op_type, getattr(proto, "overload", "")))
+        function = None
+        if not scope.is_standard:
+            function = self.model.functions.get((domain, proto.op_type, getattr(proto, "overload", "")))
         if any(attribute.ref_attr_name for attribute in proto.attribute) and scope.attributes is None:
             raise ValueError(f"{label}: an attribute refers to one of a function, but this is no function")
         if scope.attributes is not None:
+            if any(attribute.ref_attr_name for attribute in proto.attribute):
+                self._count_work(sum(given.ByteSize() for given in scope.attributes.values()) // _BYTES_OF_WORK)
             proto = substitute_attributes(proto, scope.attributes)
         if function is not None:
             self._inline(function, proto, inputs, scope, steps, label)
@@ -144,7 +185,9 @@ class Compiler:
             raise ValueError(f"{label}: the model imports no operator set of the domain {domain!r}")
         schema = schema_of(proto.op_type, scope.opsets[domain], domain)
         version = schema.since_version if schema is not None else scope.opsets[domain]
-        label = f"{scope.prefix}node {index} ({proto.op_type}-{version}{name})"
+        label = f"{scope.prefix}node {index} ({op_type}-{version}{name})"
+        if not (domain == "" and (proto.op_type == "Constant" or proto.op_type in CONTROL_FLOW_KERNELS)):
+            proto = self._without_external(proto, label)
         node = Node(proto, domain, version, schema, label, len(inputs), len(proto.output), folder=self.model.folder)
         if domain == "" and proto.op_type == "Constant":
             self.constants[self._new_slot(scope, proto.output[0])] = constant_value(node, self._reserve)
@@ -165,10 +208,9 @@ class Compiler:
                     return
                 if self._conditional_inlinings:
                     raise _ReferenceNeededError
-                names += sorted(name for name in captured_names(proto) if scope.find(name) is not None)
-                inputs = tuple(self._slot_of(name, scope, label) if name else 0 for name in names)
                 types = [self._type_of(slot) for slot in inputs]
-                kernel = make_reference(node, names, types, scope.opsets, self.model.proto)
+                self._reserve(proto.ByteSize(), label)
+                kernel = make_reference(node, names, types, scope.opsets, self.model.proto.ir_version, self._limits)
             step = self._make_step(node, kernel, inputs, text)
             step.fallback = fallback
             step.computes = fallback or proto.op_type in MATH_KERNELS
@@ -176,6 +218,19 @@ class Compiler:
         steps.append(step)
         for name, slot in zip(proto.output, step.outputs, strict=True):
             self._record_type(slot, declared.get(name))
+
+    def _without_external(self, proto: onnx.NodeProto, label: str) -> onnx.NodeProto:
+        """Return a node whose attributes contain all data of their tensors: onnx would look for it somewhere else."""
+        external = [tensor for tensor in tensors_of(proto.attribute) if is_external(tensor)]
+        if not external:
+            return proto
+        for tensor in external:
+            self._reserve(nbytes_of(tensor), label)
+        copy = onnx.NodeProto()
+        copy.CopyFrom(proto)
+        for tensor in filter(is_external, tensors_of(copy.attribute)):
+            embed_external(tensor, self.model.folder)
+        return copy
 
     def _find_kernel(self, node: Node) -> Kernel | None:
         """Return the kernel of a node without subgraphs; None if there is none here."""
@@ -194,16 +249,22 @@ class Compiler:
         """
         if node.schema is None:
             return False
-        n_steps_before, inlined = self._n_steps, list[Step]()
+        n_steps_before, n_slots_before, inlined = self._n_steps, self.n_slots, list[Step]()
         self._conditional_inlinings += 1
         try:
             types = [self._type_of(slot) for slot in inputs]
             function = function_of(node.schema, scope.opsets[node.domain], node.proto, types)
             if function is None:
                 return False
-            self._inline(function, with_defaults(node.proto, node.schema), inputs, scope, inlined, node.label)
+            called = with_defaults(node.proto, node.schema)
+            self._inline(function, called, inputs, scope, inlined, node.label, is_standard=True)
         except (_ReferenceNeededError, TypeError, ValueError):
+            if self._is_over:
+                raise
+            self._clock.check()
             self._n_steps = n_steps_before
+            for slot in range(n_slots_before, self.n_slots):
+                self.constants.pop(slot, None)
             return False
         finally:
             self._conditional_inlinings -= 1
@@ -231,8 +292,11 @@ class Compiler:
         scope: Scope,
         steps: list[Step],
         label: str,
+        *,
+        is_standard: bool = False,
     ) -> None:
         """Append the steps of a function that a node calls."""
+        self._count_work(len(function.input) + len(function.output))
         key = (domain_of(function), function.name, getattr(function, "overload", ""))
         if key in scope.callers:
             raise ValueError(f"{label}: the function calls itself")
@@ -251,6 +315,7 @@ class Compiler:
             prefix=f"{label}: ",
             depth=scope.depth,
             callers=(*scope.callers, key),
+            is_standard=is_standard or scope.is_standard,
         )
         called.slots = dict(zip(function.input, (*inputs, *[0] * len(function.input)), strict=False))
         for index, node in enumerate(function.node):
@@ -262,7 +327,12 @@ class Compiler:
 
 def text_of(proto: onnx.NodeProto, inputs: Iterable[str]) -> str:
     """Return a node as `print(program)` shows it."""
-    return f"{', '.join(proto.output)} = {proto.op_type}({', '.join(inputs)})"
+    return f"{', '.join(map(short, proto.output))} = {short(proto.op_type)}({', '.join(map(short, inputs))})"
+
+
+def short(name: str) -> str:
+    """Return a name, or the beginning of a very long one."""
+    return name if len(name) <= _MAX_NAME else f"{name[:_MAX_NAME]}..."
 
 
 def make_subgraph(

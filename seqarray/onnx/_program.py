@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import threading
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -13,7 +15,8 @@ from seqarray._libraries import NUMPY, Library, resolve_library
 from seqarray.onnx._compiler import Compiler
 from seqarray.onnx._load.model import load
 from seqarray.onnx._load.type_protos import value_type
-from seqarray.onnx._run.aliasing import AliasTracker, copy_if_aliased
+from seqarray.onnx._run.aliasing import AliasTracker, own
+from seqarray.onnx._run.budget import Budget, Clock, Limits
 from seqarray.onnx._run.executor import Execution, execute
 from seqarray.onnx._run.feeds import (
     Feeds,
@@ -52,6 +55,7 @@ def prepare(
     fallback: str = "reference",
     max_trip_count: int | None = None,
     max_bytes: int | None = None,
+    max_seconds: float | None = None,
 ) -> Program:
     """Check an ONNX model and compile it to a program.
 
@@ -67,10 +71,14 @@ def prepare(
         Whether an operator that seqarray does not implement is run by onnx's reference implementation on NumPy, to
         which its inputs are moved and from which its outputs are moved back, or raises.
     max_trip_count : int, optional
-        The maximum number of iterations of each execution of a Loop.  Default: no limit.
+        The maximum number of iterations of all loops in a run together, inner ones included: of Loop, Scan and
+        SequenceMap.  Default: no limit.
     max_bytes : int, optional
         The maximum number of bytes of all values that are alive at one time; views count as copies do.  Default: no
         limit.
+    max_seconds : float, optional
+        The maximum number of seconds that preparing may take, and that each run may take.  It is compared between
+        operators: one that has begun is not interrupted.  Default: no limit.
 
     Returns
     -------
@@ -107,14 +115,24 @@ def prepare(
     if fallback not in ("reference", "error"):
         raise ValueError(f"prepare: fallback is {fallback!r}; expected 'reference' or 'error'")
     library = resolve_library(xp, operator="prepare")
-    limits = tuple(
+    limits = _checked_limits(max_trip_count, max_bytes, max_seconds)
+    clock = Clock(limits.max_seconds, "prepare")
+    return Program(load(model), library, device, fallback, *limits, clock=clock)
+
+
+def _checked_limits(max_trip_count: Any, max_bytes: Any, max_seconds: Any) -> Limits:
+    """Return the limits, if they are numbers that are not negative; raise otherwise."""
+    trips, nbytes = (
         None if limit is None else integer(limit, operator="prepare", name=name)
         for name, limit in (("max_trip_count", max_trip_count), ("max_bytes", max_bytes))
     )
-    for name, limit in zip(("max_trip_count", "max_bytes"), limits, strict=True):
-        if limit is not None and limit < 0:
+    if max_seconds is not None and (isinstance(max_seconds, bool) or not isinstance(max_seconds, (int, float))):
+        raise TypeError(f"prepare: max_seconds is a {type(max_seconds).__name__}; expected a number")
+    limits = Limits(trips, nbytes, max_seconds)
+    for name, limit in limits._asdict().items():
+        if limit is not None and (math.isnan(limit) or limit < 0):
             raise ValueError(f"prepare: {name} is {limit}; it must not be negative")
-    return Program(load(model), library, device, fallback, *limits)
+    return limits
 
 
 class Program:
@@ -140,13 +158,16 @@ class Program:
         fallback: str = "reference",
         max_trip_count: int | None = None,
         max_bytes: int | None = None,
+        max_seconds: float | None = None,
+        clock: Clock | None = None,
     ) -> None:
-        compiler = Compiler(model, max_bytes=max_bytes)
+        self._limits = Limits(max_trip_count, max_bytes, max_seconds)
+        self._is_limited = any(limit is not None for limit in self._limits)
+        compiler = Compiler(model, self._limits, clock or Clock(max_seconds, "prepare"))
         self._graph = compiler.compile()
         self._name = model.graph.name
         self._constants = compiler.constants
         self._n_slots = compiler.n_slots
-        self._limits = max_trip_count, max_bytes
         self._library = library
         self._device = device if library is None else library.as_device(device, operator="prepare")
         self.inputs = tuple(
@@ -165,6 +186,8 @@ class Program:
                 + ", ".join(self._fallbacks)
             )
         self._prepared: list[_PreparedTarget] = []
+        #: Held while a target is being prepared: the first runs may be several at the same time.
+        self._preparing = threading.Lock()
         self._warned: set[str] = set()
         self.transfers = Transfers()
         if library is not None:
@@ -198,8 +221,9 @@ class Program:
 
         Notes
         -----
-        No output shares memory with an input or with a constant of the model.  Two outputs may share memory with each
-        other, when one is a view of the other or both are chunks of one array.
+        No output shares memory with an input or with a constant of the model, and every item has memory of its own: a
+        broadcast result is copied.  Two outputs may share memory with each other, when one is a view of the other or
+        both are chunks of one array.
         """
         if isinstance(inputs, Mapping):
             feeds = feeds_by_name(inputs, self.inputs)
@@ -219,7 +243,7 @@ class Program:
     def _execute(self, feeds: Feeds, prepared: _PreparedTarget, outputs: Sequence[GraphValue]) -> list[Any]:
         """Execute the steps on a target and return the outputs."""
         values = prepared.values.copy()
-        execution = Execution(values, prepared.target, *self._limits)
+        execution = Execution(values, prepared.target, Budget(self._limits) if self._is_limited else None)
         callers_values = []
         for graph_input, value in feeds:
             values[graph_input.slot] = moved = graph_input.move_to_target(value, execution)
@@ -238,7 +262,7 @@ class Program:
             if execution.moves and type(value) is np.ndarray:
                 results.append(upload(value, prepared.target))
             else:
-                results.append(copy_if_aliased(value, tracker))
+                results.append(own(value, tracker, execution.budget))
         return results
 
     def _target_for(self, feeds: Feeds) -> _PreparedTarget:
@@ -250,11 +274,19 @@ class Program:
             if device is None and fed_library is library:
                 device = fed_device
             device = library.as_device(device, operator="run")
+        found = self._find_target(library, device)
+        if found is None:
+            with self._preparing:
+                found = self._find_target(library, device) or self._prepare_target(library, device)
+        return found
+
+    def _find_target(self, library: Library, device: Any) -> _PreparedTarget | None:
+        """Return the target for a library and a device, if it has been prepared."""
         for prepared in self._prepared:
             target = prepared.target
             if (target.device is None) is (device is None) and target.matches(library, device):
                 return prepared
-        return self._prepare_target(library, device)
+        return None
 
     def _prepare_target(self, library: Library, device: Any) -> _PreparedTarget:
         """Add a target, and move the constants to it."""

@@ -26,6 +26,9 @@ class Scope:
         The functions that are being inlined, outermost first.
     slots : dict
         Name to slot.
+    is_standard : bool
+        Whether this is inside a function by which the standard defines an operator: functions of the model do not
+        stand for operators there.
     """
 
     def __init__(
@@ -37,6 +40,7 @@ class Scope:
         prefix: str = "",
         depth: int = 0,
         callers: tuple[Any, ...] = (),
+        is_standard: bool = False,
     ) -> None:
         self.opsets = opsets
         self.parent = parent
@@ -44,11 +48,19 @@ class Scope:
         self.prefix = prefix
         self.depth = depth
         self.callers = callers
+        self.is_standard = is_standard
         self.slots: dict[str, int] = {}
 
     def inner(self) -> Scope:
         """Return a new scope for a graph in an attribute of a node of this one."""
-        return Scope(self.opsets, parent=self, attributes=self.attributes, depth=self.depth + 1, callers=self.callers)
+        return Scope(
+            self.opsets,
+            parent=self,
+            attributes=self.attributes,
+            depth=self.depth + 1,
+            callers=self.callers,
+            is_standard=self.is_standard,
+        )
 
     def find(self, name: str) -> int | None:
         """Return the slot of a name in this scope or an outer one; None if there is none."""

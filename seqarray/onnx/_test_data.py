@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Protocol
-from zipfile import BadZipFile, is_zipfile
+from zipfile import BadZipFile, ZipFile, is_zipfile
 
 import numpy as np
 import onnx
@@ -90,27 +90,32 @@ def write_value(path: Path, name: str, value: Any, declared: ValueType) -> None:
 
 
 def read_npz(path: Path, declared: Sequence[Declared]) -> dict[str, Any]:
-    """Read values by name from an .npz file: tensors as NAME, elements of sequences as NAME.0, NAME.1, ..."""
-    if path.exists() and not is_zipfile(path):
-        raise ValueError(f"{path} is no .npz file")
-    try:
-        with np.load(path, allow_pickle=False) as stored:
-            arrays = dict(stored)
-    except (OSError, ValueError, BadZipFile) as error:
-        raise ValueError(f"{path} cannot be read as .npz: {error}") from error
-    values: dict[str, Any] = {}
+    """Read values by name from an .npz file: tensors as NAME, elements of sequences as NAME.0, NAME.1, ...
+
+    The length of a sequence, as NAME.length, is needed where there are no elements, or where the name of another value
+    is that of an element.
+    """
+    arrays = _read_entries(path)
+    names = {value.name for value in declared}
+    values: dict[str, Any] = {value.name: arrays.pop(value.name) for value in declared if value.name in arrays}
+    taken = set(values)
     for value in declared:
-        if value.name in arrays:
-            values[value.name] = arrays.pop(value.name)
-        elif value.type.sequence:
+        if value.type.sequence and value.name not in values:
             length = arrays.pop(f"{value.name}.length", None)
             elements: list[Any] = []
             while (key := f"{value.name}.{len(elements)}") in arrays:
                 elements.append(arrays.pop(key))
-            later = [key for key in arrays if key.startswith(f"{value.name}.")]
+            if key in taken and length is None and elements:
+                raise ValueError(
+                    f"{path} has {key!r}, which may be an element of {value.name!r} or an input; give "
+                    f"'{value.name}.length'"
+                )
+            later = [rest for rest in arrays if _is_element(rest, value.name) and rest not in names]
             if later:
                 raise ValueError(f"{path} has {later[0]!r}, but no '{value.name}.{len(elements)}'")
-            if length is not None and int(length) != len(elements):
+            if length is not None and (
+                length.size != 1 or length.dtype.kind not in "iu" or int(length.item()) != len(elements)
+            ):
                 raise ValueError(
                     f"{path} has {len(elements)} elements of {value.name!r}, but {value.name}.length {length}"
                 )
@@ -123,19 +128,67 @@ def read_npz(path: Path, declared: Sequence[Declared]) -> dict[str, Any]:
     return values
 
 
-def write_npz(path: Path, values: dict[str, Any]) -> None:
-    """Write values by name as `read_npz` reads them; the length of a sequence as NAME.length."""
+def _is_element(key: str, name: str) -> bool:
+    """Return whether a key is that of an element of a sequence."""
+    return key.startswith(f"{name}.") and key[len(name) + 1 :].isdecimal()
+
+
+def _read_entries(path: Path) -> dict[str, Any]:
+    """Return the arrays of an .npz file by name; `np.load` gives two names for each, of which one may be another's."""
+    if path.exists() and not is_zipfile(path):
+        raise ValueError(f"{path} is no .npz file")
     arrays: dict[str, Any] = {}
+    try:
+        with ZipFile(path) as archive:
+            for entry in archive.infolist():
+                with archive.open(entry) as file:
+                    arrays[entry.filename.removesuffix(".npy")] = np.lib.format.read_array(file, allow_pickle=False)
+    except (OSError, ValueError, BadZipFile, NotImplementedError, RuntimeError) as error:
+        raise ValueError(f"{path} cannot be read as .npz: {error}") from error
+    return arrays
+
+
+def write_npz(path: Path, values: dict[str, Any]) -> None:
+    """Write values by name as `read_npz` reads them; the length of a sequence as NAME.length.
+
+    Raises
+    ------
+    ValueError
+        If two values would have the same name in the file, or .npz cannot hold one; nothing is written then.
+    """
+    arrays: dict[str, Any] = {}
+    owners: dict[str, str] = {}
     for name, value in values.items():
-        if isinstance(value, list):
-            arrays[f"{name}.length"] = np.asarray(len(value))
-            arrays |= {f"{name}.{index}": element for index, element in enumerate(value)}
-        elif value is not None:
-            arrays[name] = value
-    for name, array in arrays.items():
-        if array.dtype.kind == "O":
-            arrays[name] = array.astype(str)
-        elif array.dtype.name in ONNX_TYPES and array.dtype.kind not in "biufc":
-            raise ValueError(f"{path}: {name!r} has dtype {array.dtype}, which .npz cannot hold; write .pb files")
-    with path.open("wb") as file:
-        np.savez(file, **arrays)
+        for key, array in _named_arrays(name, value):
+            if key in owners:
+                raise ValueError(
+                    f"{path}: outputs {owners[key]!r} and {name!r} would both be stored as {key!r}; write a folder"
+                )
+            if "\0" in key:
+                raise ValueError(f"{path}: .npz cannot hold the name {key!r}; write a folder")
+            owners[key], arrays[key] = name, _storable(array, key, path)
+    # np.savez takes the arrays as keywords, of which some are its own.
+    with ZipFile(path, "w") as archive:
+        for key, array in arrays.items():
+            with archive.open(f"{key}.npy", "w", force_zip64=True) as file:
+                np.lib.format.write_array(file, array, allow_pickle=False)
+
+
+def _named_arrays(name: str, value: Any) -> Iterator[tuple[str, Any]]:
+    """Yield the arrays of a value, and their names in a file."""
+    if isinstance(value, list):
+        yield f"{name}.length", np.asarray(len(value))
+        yield from ((f"{name}.{index}", element) for index, element in enumerate(value))
+    elif value is not None:
+        yield name, value
+
+
+def _storable(array: np.ndarray[Any, Any], key: str, path: Path) -> np.ndarray[Any, Any]:
+    """Return an array as .npz can hold it: text as characters."""
+    if array.dtype.kind == "O":
+        if any(str(text).endswith("\0") for text in array.flat):
+            raise ValueError(f"{path}: {key!r} has text that ends in NUL, which .npz cannot hold; write .pb files")
+        return array.astype(str)
+    if array.dtype.name in ONNX_TYPES and array.dtype.kind not in "biufc":
+        raise ValueError(f"{path}: {key!r} has dtype {array.dtype}, which .npz cannot hold; write .pb files")
+    return array

@@ -1,12 +1,15 @@
-"""Limits of programs on iterations and bytes."""
+"""Limits of programs on iterations, bytes and seconds."""
 
+import time
 import tracemalloc
 
 import numpy as np
+import onnx
 import pytest
 
 import seqarray as sa
 import seqarray.onnx
+from tests.onnx.fuzz.hostile import HOSTILE, doubling_functions, empty_chunks, nested_loops
 from tests.onnx.helpers import floats, integer, refuses, text_model
 
 PARTS = "agraph (float[N] x) => (seq(float[]) s, int64 n) { s = SplitToSequence(x) n = SequenceLength(s) }"
@@ -108,18 +111,136 @@ def test_growth_in_a_loop_has_a_limit_in_bytes(name, length):
     refuses(ValueError, lambda: program.run([np.ones(length, dtype=np.float32)]), "Loop", "max_bytes")
 
 
+@pytest.mark.parametrize("name", HOSTILE)
+def test_hostile_models_are_refused_before_they_take_memory(name):
+    model = HOSTILE[name]()
+    tracemalloc.start()
+    try:
+        with pytest.raises(ValueError, match=r"max_|limits|num_scan_inputs"):
+            seqarray.onnx.prepare(model, max_bytes=1 << 20, max_trip_count=1000, max_seconds=2).run([])
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 12 << 20
+
+
+def test_iterations_of_inner_loops_count_too():
+    refuses(ValueError, lambda: seqarray.onnx.prepare(nested_loops(), max_trip_count=5000).run([]), "max_trip_count")
+    (shape,) = seqarray.onnx.prepare(nested_loops(1), max_trip_count=1000).run([])
+    assert shape.tolist() == [1]
+
+
+def test_iterations_of_sequence_map_and_scan_count():
+    text = """agraph (float[N] x) => (seq(float[]) y) {
+        s = SplitToSequence(x) y = SequenceMap(s)<body = b (float[K] a) => (float[K] c) { c = Neg(a) }>
+    }"""
+    program = seqarray.onnx.prepare(text_model(text), max_trip_count=3)
+    assert len(program.run([floats(1, 2, 3)])[0]) == 3
+    refuses(ValueError, lambda: program.run([floats(1, 2, 3, 4)]), "SequenceMap", "max_trip_count")
+    text = """agraph (float[N] x) => (float[M] y) {
+        y = Scan<num_scan_inputs = 1, body = b (float a) => (float c) { c = Neg(a) }>(x)
+    }"""
+    program = seqarray.onnx.prepare(text_model(text), max_trip_count=3)
+    sa.testing.assert_arrays_equal(program.run([floats(1, 2, 3)])[0], floats(-1, -2, -3))
+    refuses(ValueError, lambda: program.run([floats(1, 2, 3, 4)]), "Scan", "max_trip_count")
+
+
+def test_an_endless_loop_ends_when_the_time_is_over():
+    program = seqarray.onnx.prepare(loop("", '""', '""'), max_seconds=0.2)
+    start = time.monotonic()
+    refuses(ValueError, lambda: program.run([]), "Loop", "max_seconds", "0.2")
+    assert 0.2 <= time.monotonic() - start < 20
+
+
+def test_preparing_ends_when_the_time_is_over():
+    model = doubling_functions(14)
+    seqarray.onnx.prepare(model)
+    refuses(ValueError, lambda: seqarray.onnx.prepare(model, max_seconds=0), "prepare", "max_seconds")
+
+
+def test_functions_of_the_model_do_not_replace_what_the_standard_defines_others_by():
+    text = """agraph (float[N] x, float[N] y) => (bool[N] z) { z = LessOrEqual(x, y) }
+    <opset_import: ["": 16]> Or (a, b) => (c) { c = And(a, b) }"""
+    model = onnx.parser.parse_model(f'<ir_version: 10, opset_import: ["": 16]> {text}')
+    model.functions[0].domain = ""
+    (output,) = seqarray.onnx.prepare(model).run([floats(1, 2, 3), floats(2, 2, 2)])
+    assert output.tolist() == [True, True, False]
+
+
+def test_text_counts_with_its_letters():
+    program = seqarray.onnx.prepare(text_model("agraph (string[N] x) => (string[N] x) {}"), max_bytes=10_000)
+    program.run([np.asarray(["a" * 1000], dtype=object)])
+    refuses(ValueError, lambda: program.run([np.asarray(["a" * 10_000], dtype=object)]), "max_bytes")
+
+
+def test_elements_without_values_count():
+    text = """agraph (int64 n) => (int64 l) <int64[1] zero = {0}> {
+        e = ConstantOfShape(zero)
+        s = SequenceEmpty()
+        t = Loop(n, "", s)<body = b (int64 i, bool c, seq(float[]) q) => (bool d, seq(float[]) r) {
+            d = Identity(c) r = SequenceInsert(q, e) }>
+        l = SequenceLength(t)
+    }"""
+    program = seqarray.onnx.prepare(text_model(text), max_bytes=50_000)
+    assert program.run([integer(100)])[0] == 100
+    refuses(ValueError, lambda: program.run([integer(10_000)]), "Loop", "max_bytes")
+
+
+def test_many_chunks_without_values_are_counted_at_once():
+    assert seqarray.onnx.prepare(empty_chunks(1000), max_bytes=1 << 20).run([])[0] == 1000
+    refuses(ValueError, lambda: seqarray.onnx.prepare(empty_chunks(1 << 40), max_bytes=1 << 30).run([]), "max_bytes")
+
+
+def test_chunks_of_long_splits_count_in_constant_time():
+    model = text_model("agraph (uint8[N] x) => (int64 n) { s = SplitToSequence(x) n = SequenceLength(s) }")
+    program = seqarray.onnx.prepare(model, max_bytes=1 << 32)
+    start = time.process_time()
+    assert program.run([np.zeros(1 << 24, dtype=np.uint8)])[0] == 1 << 24
+    assert time.process_time() - start < 2
+
+
+def test_scan_outputs_of_all_loops_count_together():
+    text = """agraph (int64 n, float[K] x) => (float[M, K] y, float[M, K] z) {
+        y, z = Loop(n, "")<body = b (int64 i, bool c) => (bool d, float[K] p, float[K] q) {
+            d = Identity(c) p = Neg(x) q = Neg(p) }>
+    }"""
+    program = seqarray.onnx.prepare(text_model(text), max_bytes=100_000)
+    program.run([integer(10), np.ones(100, dtype=np.float32)])
+    refuses(ValueError, lambda: program.run([integer(60), np.ones(100, dtype=np.float32)]), "Loop", "max_bytes")
+
+
+def test_copies_for_the_caller_count():
+    names = [f"y{i}" for i in range(50)]
+    nodes = " ".join(f"{name} = Identity(x)" for name in names)
+    text = f"agraph (float[N] x) => ({', '.join(f'float[N] {name}' for name in names)}) {{ {nodes} }}"
+    program = seqarray.onnx.prepare(text_model(text), max_bytes=40_000)
+    refuses(ValueError, lambda: program.run([np.ones(1000, dtype=np.float32)]), "max_bytes")
+
+
+def test_what_nobody_can_bound_runs_without_limits_only():
+    model = text_model('agraph (string[N] x) => (bool[N] y) { y = RegexFullMatch<pattern = "a+">(x) }', opset=20)
+    (output,) = seqarray.onnx.prepare(model).run([np.asarray(["aa", "b"], dtype=object)])
+    assert output.tolist() == [True, False]
+    for limit in ("max_bytes", "max_trip_count", "max_seconds"):
+        refuses(ValueError, lambda limit=limit: seqarray.onnx.prepare(model, **{limit: 1000}), "RegexFullMatch")
+
+
 @pytest.mark.parametrize(
     ("options", "mention"),
     [
         ({"fallback": "numpy"}, "fallback"),
         ({"max_trip_count": -1}, "max_trip_count"),
         ({"max_bytes": -1}, "max_bytes"),
+        ({"max_seconds": -0.5}, "max_seconds"),
+        ({"max_seconds": float("nan")}, "max_seconds"),
     ],
 )
 def test_options_of_a_wrong_value_are_refused(options, mention):
     refuses(ValueError, lambda: seqarray.onnx.prepare(text_model(PARTS), **options), mention)
 
 
-@pytest.mark.parametrize("options", [{"max_trip_count": 2.5}, {"max_bytes": "1 GB"}, {"max_trip_count": True}])
+@pytest.mark.parametrize(
+    "options", [{"max_trip_count": 2.5}, {"max_bytes": "1 GB"}, {"max_trip_count": True}, {"max_seconds": "1"}]
+)
 def test_options_of_a_wrong_kind_are_refused(options):
     refuses(TypeError, lambda: seqarray.onnx.prepare(text_model(PARTS), **options), *options)

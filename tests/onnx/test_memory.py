@@ -1,6 +1,7 @@
 """Memory of programs: what outputs share, how long values live, and what CuPy allocates."""
 
 import gc
+import threading
 import tracemalloc
 import weakref
 from itertools import pairwise
@@ -11,6 +12,7 @@ import pytest
 
 import seqarray as sa
 import seqarray.onnx
+from tests.helpers import on_device_of
 from tests.onnx.helpers import floats, integer, placed, text_model
 
 SHARING = {
@@ -78,6 +80,56 @@ def test_outputs_share_no_memory_with_inputs_on_torch(name, backend):
     for array in arrays_in(output):
         array[...] = 0
     sa.testing.assert_arrays_equal(x, placed(floats(1, 2, 3, 4), backend))
+
+
+BROADCAST = {
+    "Expand": "agraph (float[N] x, int64[R] s) => (float[A, B] y) { t = Add(x, x) y = Expand(t, s) }",
+    "of an input": "agraph (float[N] x, int64[R] s) => (float[A, B] y) { y = Expand(x, s) }",
+    "transposed": "agraph (float[N] x, int64[R] s) => (float[A, B] y) { t = Add(x, x) e = Expand(t, s) "
+    "y = Transpose(e) }",
+    "in a sequence": "agraph (float[N] x, int64[R] s) => (seq(float[A, B]) y) { t = Add(x, x) e = Expand(t, s) "
+    "y = SequenceConstruct(e, t) }",
+    "chunks": "agraph (float[N] x, int64[R] s) => (seq(float[A, B]) y) { t = Add(x, x) e = Expand(t, s) "
+    "y = SplitToSequence(e) }",
+}
+
+
+@pytest.mark.filterwarnings("ignore:.*fall back:UserWarning")
+@pytest.mark.parametrize("backend", ["numpy", "torch", "array-api-strict", "cupy"], indirect=True)
+@pytest.mark.parametrize("name", BROADCAST)
+def test_broadcast_outputs_have_memory_of_their_own_for_every_item(name, backend):
+    program = seqarray.onnx.prepare(text_model(BROADCAST[name]), xp=backend.xp, device=backend.device)
+    (output,) = program.run([placed(floats(1, 2, 3), backend), integer([2, 3])])
+    for array in arrays_in(output):
+        before = sa.testing.to_numpy(array).copy()
+        with on_device_of(array):
+            array[(0,) * array.ndim] = 9
+        assert (sa.testing.to_numpy(array) != before).sum() == 1
+
+
+def test_first_runs_may_be_concurrent():
+    many = [onnx.numpy_helper.from_array(np.zeros(2, dtype=np.float32), f"c{i}") for i in range(3000)]
+    model = text_model("agraph (float[N] x, int64[1] a, int64[1] b) => (float[M] y) { y = Slice(x, a, b) }")
+    model.graph.initializer.extend(many)
+    errors = []
+    for _ in range(20):
+        program = seqarray.onnx.prepare(model)
+        barrier = threading.Barrier(4)
+
+        def run(program=program, barrier=barrier):
+            barrier.wait()
+            try:
+                program.run([floats(1, 2, 3), integer([0]), integer([2])])
+            except Exception as error:
+                errors.append(error)
+
+        threads = [threading.Thread(target=run) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert len(program._prepared) == 1
+    assert not errors
 
 
 def test_inputs_do_not_change():

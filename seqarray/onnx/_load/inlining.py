@@ -69,17 +69,3 @@ def substitute_attributes(node: onnx.NodeProto, attributes: dict[str, AttributeP
             for inner in graph.node:
                 inner.CopyFrom(substitute_attributes(inner, attributes))
     return copy
-
-
-def captured_names(node: onnx.NodeProto) -> set[str]:
-    """Return the names of outer values that the graphs in the attributes of a node read."""
-    found: set[str] = set()
-    for attribute in node.attribute:
-        for graph in graphs_of(attribute):
-            known = {value.name for value in (*graph.input, *graph.initializer)}
-            known |= {sparse.values.name for sparse in graph.sparse_initializer} | {""}
-            for inner in graph.node:
-                found |= ({*inner.input} | captured_names(inner)) - known
-                known |= {*inner.output}
-            found |= {value.name for value in graph.output} - known
-    return found

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -11,6 +11,8 @@ from typing import Any
 import onnx
 import onnx.checker
 import onnx.defs
+
+from seqarray.onnx._load.tensor_protos import check_external, embed_external, is_external
 
 #: How many levels deep graphs and functions may be nested.
 MAX_NESTING = 32
@@ -65,7 +67,14 @@ def load(model: Any) -> Model:
         raise TypeError(f"prepare: model is a {type(model).__name__}; expected a path, bytes or an onnx.ModelProto")
     if any(node.domain == "ai.onnx" for node in _nodes(proto)) or "ai.onnx" in _domains(proto):
         proto = _with_default_domain(proto)
-    _check(proto, source)
+    # Nothing else, onnx's checker included, sees a tensor whose data is where the model may not read.
+    external = [tensor for tensor in _tensors(proto) if is_external(tensor)]
+    for tensor in external:
+        check_external(tensor, folder)
+    # The checker compares the values of a sparse tensor with its indices.
+    for tensor in filter(is_external, _sparse_parts(proto)):
+        embed_external(tensor, folder)
+    _check(proto, source, has_external=bool(external))
     return Model(proto, folder)
 
 
@@ -99,14 +108,14 @@ def _with_default_domain(proto: onnx.ModelProto) -> onnx.ModelProto:
     return copy
 
 
-def _check(proto: onnx.ModelProto, source: str) -> None:
+def _check(proto: onnx.ModelProto, source: str, *, has_external: bool) -> None:
     """Raise a ValueError if a model is not valid or its opset is newer than the onnx package."""
     checked = proto
-    if any(map(_is_external, _tensors(proto))):
+    if has_external:
         # The checker would look for external data in the working directory.  It is read and checked later instead.
         checked = onnx.ModelProto()
         checked.CopyFrom(proto)
-        for tensor in filter(_is_external, _tensors(checked)):
+        for tensor in filter(is_external, _tensors(checked)):
             tensor.ClearField("data_location")
             tensor.ClearField("external_data")
             tensor.ClearField("dims")
@@ -124,22 +133,22 @@ def _check(proto: onnx.ModelProto, source: str) -> None:
         raise ValueError(f"prepare: {source} is not valid: {error}") from error
 
 
-def _is_external(tensor: onnx.TensorProto) -> bool:
-    """Return whether the data of a tensor is in another file."""
-    return bool(tensor.data_location == onnx.TensorProto.EXTERNAL)
-
-
 def _graphs(proto: onnx.ModelProto) -> Iterator[onnx.GraphProto]:
     """Yield every graph of a model; a function as a graph without inputs and initializers."""
-    waiting = [(proto.graph, 0), *((function, 0) for function in proto.functions)]
+    training = chain.from_iterable((info.initialization, info.algorithm) for info in proto.training_info)
+    waiting: list[tuple[Any, int]] = [(graph, 0) for graph in (proto.graph, *proto.functions, *training)]
     while waiting:
         graph, depth = waiting.pop()
         if depth > MAX_NESTING:
             raise ValueError(f"prepare: graphs are nested deeper than {MAX_NESTING} levels")
         yield graph
-        waiting += [
-            (inner, depth + 1) for node in graph.node for attribute in node.attribute for inner in graphs_of(attribute)
-        ]
+        waiting += [(inner, depth + 1) for attribute in _attributes(graph) for inner in graphs_of(attribute)]
+
+
+def _attributes(graph: Any) -> Iterator[onnx.AttributeProto]:
+    """Yield the attributes of the nodes of a graph or a function, and the defaults of those of a function."""
+    yield from chain.from_iterable(node.attribute for node in graph.node)
+    yield from getattr(graph, "attribute_proto", ())
 
 
 def _nodes(proto: onnx.ModelProto) -> Iterator[onnx.NodeProto]:
@@ -148,19 +157,35 @@ def _nodes(proto: onnx.ModelProto) -> Iterator[onnx.NodeProto]:
 
 
 def _tensors(proto: onnx.ModelProto) -> Iterator[onnx.TensorProto]:
-    """Yield every tensor of a model that may have external data."""
+    """Yield every tensor of a model, at any depth."""
     for graph in _graphs(proto):
-        if isinstance(graph, onnx.GraphProto):
-            yield from graph.initializer
-            for sparse in graph.sparse_initializer:
-                yield from (sparse.values, sparse.indices)
-        for node in graph.node:
-            for attribute in node.attribute:
-                yield from attribute.tensors
-                if attribute.HasField("t"):
-                    yield attribute.t
-                if attribute.HasField("sparse_tensor"):
-                    yield from (attribute.sparse_tensor.values, attribute.sparse_tensor.indices)
+        yield from getattr(graph, "initializer", ())
+        yield from tensors_of(_attributes(graph))
+    yield from _sparse_parts(proto)
+
+
+def _sparse_parts(proto: onnx.ModelProto) -> Iterator[onnx.TensorProto]:
+    """Yield the values and the indices of every sparse tensor of a model, at any depth."""
+    for graph in _graphs(proto):
+        yield from _parts_of(getattr(graph, "sparse_initializer", ()))
+        for attribute in _attributes(graph):
+            yield from _parts_of(attribute.sparse_tensors)
+            if attribute.HasField("sparse_tensor"):
+                yield from _parts_of([attribute.sparse_tensor])
+
+
+def _parts_of(tensors: Iterable[onnx.SparseTensorProto]) -> Iterator[onnx.TensorProto]:
+    """Yield the values and the indices of sparse tensors."""
+    for sparse in tensors:
+        yield from (sparse.values, sparse.indices)
+
+
+def tensors_of(attributes: Iterable[onnx.AttributeProto]) -> Iterator[onnx.TensorProto]:
+    """Yield the tensors that attributes contain, except sparse ones and those in graphs."""
+    for attribute in attributes:
+        yield from attribute.tensors
+        if attribute.HasField("t"):
+            yield attribute.t
 
 
 def graphs_of(attribute: onnx.AttributeProto) -> tuple[onnx.GraphProto, ...]:

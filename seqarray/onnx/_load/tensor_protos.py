@@ -34,9 +34,11 @@ def element_type_by_code(code: int, label: str) -> str:
 
 
 def nbytes_of(tensor: onnx.TensorProto) -> int:
-    """Return the bytes of the array of a tensor; 0 for an unknown type, for which `array_of` raises."""
+    """Return the bytes of the array of a tensor, with its text; 0 for an unknown type, for which `array_of` raises."""
     element_type = ELEMENT_TYPE_BY_CODE.get(tensor.data_type)
-    return 0 if element_type is None else ONNX_TYPES[element_type].itemsize * int(prod(tensor.dims))
+    if element_type is None:
+        return 0
+    return ONNX_TYPES[element_type].itemsize * int(prod(tensor.dims)) + sum(map(len, tensor.string_data))
 
 
 def array_of(tensor: onnx.TensorProto, folder: Path | None = None) -> np.ndarray[Any, Any]:
@@ -61,7 +63,7 @@ def array_of(tensor: onnx.TensorProto, folder: Path | None = None) -> np.ndarray
         raise ValueError(f"{label} has shape {shape}; a length must not be negative")
     if tensor.HasField("segment"):
         raise ValueError(f"{label} is a segment of a tensor, which is not supported")
-    external = tensor.data_location == onnx.TensorProto.EXTERNAL
+    external = is_external(tensor)
     if element_type == "string":
         if external:
             raise ValueError(f"{label} holds strings in another file, which is not possible")
@@ -119,8 +121,39 @@ def _unpack(stored: Any, count: int, element_type: str, dtype: Any) -> np.ndarra
     return values
 
 
-def _external_bytes(tensor: onnx.TensorProto, folder: Path | None, needed: int, label: str) -> bytes:
-    """Read the bytes of a tensor from another file, which must be below the folder of the model."""
+def is_external(tensor: onnx.TensorProto) -> bool:
+    """Return whether the data of a tensor is in another file."""
+    return bool(tensor.data_location == onnx.TensorProto.EXTERNAL)
+
+
+def check_external(tensor: onnx.TensorProto, folder: Path | None) -> None:
+    """Raise a ValueError if the data of a tensor is not all in a file below the folder of the model."""
+    label = f"tensor {tensor.name!r}"
+    _external_part(tensor, folder, _stored_nbytes(tensor, label), label)
+
+
+def embed_external(tensor: onnx.TensorProto, folder: Path | None) -> None:
+    """Put the data of a tensor that is in another file into the tensor itself."""
+    label = f"tensor {tensor.name!r}"
+    content = _external_bytes(tensor, folder, _stored_nbytes(tensor, label), label)
+    tensor.ClearField("data_location")
+    tensor.ClearField("external_data")
+    tensor.raw_data = content
+
+
+def _stored_nbytes(tensor: onnx.TensorProto, label: str) -> int:
+    """Return the bytes that the data of a tensor takes in another file."""
+    element_type = element_type_by_code(tensor.data_type, label)
+    if element_type == "string":
+        raise ValueError(f"{label} holds strings in another file, which is not possible")
+    if any(length < 0 for length in tensor.dims):
+        raise ValueError(f"{label} has shape {tuple(tensor.dims)}; a length must not be negative")
+    count = int(prod(tensor.dims))
+    return (count + 1) // 2 if element_type in _HALF_BYTES else count * ONNX_TYPES[element_type].itemsize
+
+
+def _external_part(tensor: onnx.TensorProto, folder: Path | None, needed: int, label: str) -> tuple[Path, int]:
+    """Return the file that holds the data of a tensor, which must be below the folder of the model, and the offset."""
     entries = {entry.key: entry.value for entry in tensor.external_data}
     location = entries.get("location", "")
     if folder is None:
@@ -130,21 +163,30 @@ def _external_bytes(tensor: onnx.TensorProto, folder: Path | None, needed: int, 
         raise ValueError(f"{label} lies in the file {location!r}, which is not below the folder of the model")
     try:
         path = (folder / location).resolve(strict=True)
-        if not path.is_relative_to(folder.resolve()) or not path.is_file():
-            raise ValueError(f"{label} lies in {location!r}, which is not a file below the folder of the model")
-        offset, length = (int(entries.get(key, default)) for key, default in (("offset", 0), ("length", needed)))
+        inside = path.is_relative_to(folder.resolve()) and path.is_file()
         size = path.stat().st_size
-        if offset < 0 or length != needed or offset + length > size:
-            raise ValueError(
-                f"{label} takes {needed} bytes, but is said to be {length} bytes at {offset} of {location!r}, "
-                f"which has {size}"
-            )
+        offset, length = (int(entries.get(key, default)) for key, default in (("offset", 0), ("length", needed)))
+    except (OSError, ValueError) as error:
+        raise ValueError(f"{label} lies in the file {location!r}, which cannot be read: {error}") from error
+    if not inside:
+        raise ValueError(f"{label} lies in {location!r}, which is not a file below the folder of the model")
+    if offset < 0 or length != needed or offset + length > size:
+        raise ValueError(
+            f"{label} takes {needed} bytes, but is said to be {length} bytes at {offset} of {location!r}, "
+            f"which has {size}"
+        )
+    return path, offset
+
+
+def _external_bytes(tensor: onnx.TensorProto, folder: Path | None, needed: int, label: str) -> bytes:
+    """Read the bytes of a tensor from another file, which must be below the folder of the model."""
+    path, offset = _external_part(tensor, folder, needed, label)
+    try:
         with path.open("rb") as file:
             file.seek(offset)
-            content: bytes = file.read(length)
-            return content
+            return file.read(needed)
     except OSError as error:
-        raise ValueError(f"{label} lies in the file {location!r}, which cannot be read: {error}") from error
+        raise ValueError(f"{label} lies in the file {str(path)!r}, which cannot be read: {error}") from error
 
 
 def dense_nbytes_of(sparse: onnx.SparseTensorProto) -> int:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from math import prod
 from typing import Any
 
 import numpy as np
 
-from seqarray.onnx._load.tensor_protos import array_of, dense_array_of, nbytes_of
+from seqarray.onnx._load.tensor_protos import array_of, dense_array_of, dense_nbytes_of, nbytes_of
 from seqarray.onnx._ops.node import Node
 from seqarray.onnx._run.placement import dtype_for_host
 
@@ -30,10 +29,11 @@ def constant_value(node: Node, reserve: Callable[[int, str], None]) -> np.ndarra
         reserve(nbytes_of(value), node.label)
         return array_of(value, node.folder)
     if name == "sparse_value":
-        reserve(prod(value.dims) * 16, node.label)
+        reserve(dense_nbytes_of(value), node.label)
         return dense_array_of(value, node.folder)
     element_types = {"float": "float32", "int": "int64", "string": "string"}
     element_type = element_types.get(name.removeprefix("value_").removesuffix("s"))
     if element_type is None:
         raise ValueError(f"{node.label}: attribute {name!r} is not known")
+    reserve(len(value) * 8 if isinstance(value, list) else 8, node.label)
     return np.asarray(value, dtype=dtype_for_host(element_type))

@@ -1,4 +1,4 @@
-"""The operators whose attributes are graphs: If, Loop and SequenceMap."""
+"""The operators whose attributes are graphs: If, Loop, Scan and SequenceMap."""
 
 from __future__ import annotations
 
@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from seqarray._arguments import axis_in_range, length_along
 from seqarray._dtypes import element_type_of
 from seqarray._operators import concat_from_sequence, sequence_map
 from seqarray._sequence import ArraySequence
 from seqarray.onnx._load.type_protos import ValueType, value_type
-from seqarray.onnx._ops.inputs import single_bool, single_integer
+from seqarray.onnx._ops.inputs import as_result, single_bool, single_integer, tensor
 from seqarray.onnx._ops.node import Kernel, Node
 from seqarray.onnx._run.executor import Execution, execute
 from seqarray.onnx._run.placement import Placement
@@ -90,12 +91,10 @@ def make_loop(node: Node) -> Kernel:
         continues = True if condition is None else single_bool(condition, "input 1 (cond)")
         condition = _TRUE
         scans: list[list[Any]] = [[] for _ in range(n_scans)]
-        number = 0
+        number = held = 0
         while continues and (stop is None or number < stop):
-            if number == execution.max_trip_count:
-                raise ValueError(
-                    f"the loop goes on after {number} iterations; max_trip_count is {execution.max_trip_count}"
-                )
+            if execution.budget is not None:
+                execution.budget.count_trip()
             values[number_slot], values[condition_slot] = np.asarray(number), condition
             for slot, value in zip(carried_slots, carried, strict=True):
                 values[slot] = value
@@ -109,17 +108,18 @@ def make_loop(node: Node) -> Kernel:
             if scans:
                 carried, new = carried[:n_carried], carried[n_carried:]
                 for index, (scan, value) in enumerate(zip(scans, new, strict=True)):
-                    _check_scan(value, scan, index, execution)
-                    scan.append(value)
+                    held += _append_scan(value, scan, index, execution)
             number += 1
         carried += [_stack_scan(scan, scan_types[index], index, execution) for index, scan in enumerate(scans)]
+        if execution.budget is not None:
+            execution.budget.release(held)
         return carried[: node.n_outputs]
 
     return Kernel(run_loop)
 
 
-def _check_scan(value: Any, scan: list[Any], index: int, execution: Execution) -> None:
-    """Check that a scan output of one iteration can be stacked with those before it."""
+def _append_scan(value: Any, scan: list[Any], index: int, execution: Execution) -> int:
+    """Append a scan output of one iteration, if it can be stacked with those before it; return the bytes it counts."""
     if value is None or type(value) is ArraySequence:
         raise TypeError(f"scan output {index} is {describe_value(value)}; scan outputs are tensors")
     if scan and _type_and_shape(value) != _type_and_shape(scan[0]):
@@ -127,9 +127,11 @@ def _check_scan(value: Any, scan: list[Any], index: int, execution: Execution) -
             f"scan output {index} is {describe_value(value)} in iteration {len(scan)}; "
             f"it was {describe_value(scan[0])} before"
         )
-    if execution.budget is not None:
-        # The values in the list and the tensor that is stacked from them are alive together.
-        execution.budget.reserve(2 * (len(scan) + 1) * execution.budget.size_of(value))
+    scan.append(value)
+    if execution.budget is None:
+        return 0
+    # The values in the list and the tensor that is stacked from them are alive together.
+    return execution.budget.hold_element(value) + execution.budget.hold_element(value)
 
 
 def _type_and_shape(array: Any) -> tuple[str, tuple[Any, ...]]:
@@ -137,17 +139,18 @@ def _type_and_shape(array: Any) -> tuple[str, tuple[Any, ...]]:
     return element_type_of(array.dtype), tuple(array.shape)
 
 
-def _stack_scan(scan: list[Any], declared: ValueType, index: int, execution: Execution) -> Any:
-    """Stack the values of a scan output in all iterations along a new first axis."""
+def _stack_scan(scan: list[Any], declared: ValueType, index: int, execution: Execution, axis: int = 0) -> Any:
+    """Stack the values of a scan output in all iterations along a new axis, the first unless another is given."""
     if scan:
         placements = (Placement.FOLLOW,) * len(scan)
-        return concat_from_sequence(execution.place_arguments(scan, placements), axis=0, new_axis=1, copy=None)
+        return concat_from_sequence(execution.place_arguments(scan, placements), axis=axis, new_axis=1, copy=None)
     if declared.element_type is None or declared.sequence or declared.optional:
         raise ValueError(
             f"there are no iterations, and the body does not say that scan output {index} is a tensor of a type"
         )
-    shape = (0, *(length if isinstance(length, int) else 0 for length in declared.shape or ()))
-    return execution.make_empty(shape, declared.element_type)
+    shape = [length if isinstance(length, int) else 0 for length in declared.shape or ()]
+    shape.insert(axis_in_range(axis, len(shape) + 1, operator="Scan", of="the output"), 0)
+    return execution.make_empty(tuple(shape), declared.element_type)
 
 
 def make_sequence_map(node: Node) -> Kernel:
@@ -173,6 +176,8 @@ def make_sequence_map(node: Node) -> Kernel:
 
         def run_body(*arguments: Any) -> tuple[Any, ...]:
             nonlocal held
+            if execution.budget is not None:
+                execution.budget.count_trip()
             for slot, argument in zip(body.inputs, arguments, strict=True):
                 values[slot] = argument
             if execution.budget is not None:
@@ -185,20 +190,101 @@ def make_sequence_map(node: Node) -> Kernel:
                         f"output {index} of attribute 'body' is {describe_value(output)}; expected a tensor"
                     )
             if execution.budget is not None:
-                held += sum(map(execution.budget.size_of, outputs))
-                execution.budget.reserve(held)
+                held += sum(map(execution.budget.hold_element, outputs))
             return outputs
 
         dtypes = None if sequence else [element_type or sequence.element_type for element_type in declared]
         results = sequence_map(sequence, *others, body=run_body, n_outputs=node.n_outputs, dtypes=dtypes)
+        if execution.budget is not None:
+            execution.budget.release(held)
         return results if isinstance(results, tuple) else (results,)
 
     return Kernel(run_map)
+
+
+def make_scan(node: Node) -> Kernel:
+    """Make the kernel of Scan from version 9, which executes a subgraph for all items of tensors along an axis."""
+    if node.version < 9:
+        raise ValueError(f"{node.label}: version 8, in which all tensors have a batch axis, is not supported")
+    body, n_scanned = node.subgraphs["body"], node.attribute("num_scan_inputs", int, 0)
+    n_states = node.n_inputs - n_scanned
+    n_scans = len(body.outputs) - n_states
+    if not (1 <= n_scanned <= node.n_inputs and len(body.inputs) == node.n_inputs):
+        raise ValueError(
+            f"{node.label}: attribute 'num_scan_inputs' is {n_scanned}, the node has {node.n_inputs} inputs and "
+            f"attribute 'body' has {len(body.inputs)}"
+        )
+    if n_scans < 0 or node.n_outputs > len(body.outputs):
+        raise ValueError(
+            f"{node.label}: with {n_states} states and {node.n_outputs} outputs, attribute 'body' has "
+            f"{len(body.outputs)} outputs"
+        )
+    input_axes, backwards = (
+        _per_scan(node, "scan_input_axes", n_scanned),
+        _per_scan(node, "scan_input_directions", n_scanned),
+    )
+    output_axes, prepends = (
+        _per_scan(node, "scan_output_axes", n_scans),
+        _per_scan(node, "scan_output_directions", n_scans),
+    )
+    scan_types = _output_types(node, "body")[n_states:]
+
+    def run_scan(execution: Execution, step: Step) -> Sequence[Any]:
+        values, budget = execution.values, execution.budget
+        inputs = [values[slot] for slot in step.inputs]
+        states, scanned = inputs[:n_states], [tensor(x, n_states + i) for i, x in enumerate(inputs[n_states:])]
+        axes = [
+            axis_in_range(axis, len(x.shape), operator="Scan", of=f"input {n_states + index}")
+            for index, (x, axis) in enumerate(zip(scanned, input_axes, strict=True))
+        ]
+        lengths = [
+            length_along(x.shape, axis, operator="Scan", of="an input") for x, axis in zip(scanned, axes, strict=True)
+        ]
+        if len(set(lengths)) > 1:
+            raise ValueError(f"the scan inputs have lengths {lengths} along their axes; they must be equal")
+        scans: list[list[Any]] = [[] for _ in range(n_scans)]
+        held = 0
+        for number in range(lengths[0]):
+            if budget is not None:
+                budget.count_trip()
+            items = [
+                x[(*(slice(None),) * axis, lengths[0] - 1 - number if backward else number, ...)]
+                for x, axis, backward in zip(scanned, axes, backwards, strict=True)
+            ]
+            for slot, value in zip(body.inputs, [*states, *map(as_result, items)], strict=True):
+                values[slot] = value
+            if budget is not None:
+                budget.update(values, body.inputs)
+            execute(body.steps, execution)
+            outputs = _take_outputs(body, execution)
+            states = outputs[:n_states]
+            for index, (scan, value) in enumerate(zip(scans, outputs[n_states:], strict=True)):
+                held += _append_scan(value, scan, index, execution)
+        stacked = [
+            _stack_scan(scan[::-1] if prepend else scan, declared, index, execution, axis)
+            for index, (scan, declared, axis, prepend) in enumerate(
+                zip(scans, scan_types, output_axes, prepends, strict=True)
+            )
+        ]
+        if budget is not None:
+            budget.release(held)
+        return [*states, *stacked][: node.n_outputs]
+
+    return Kernel(run_scan)
+
+
+def _per_scan(node: Node, name: str, count: int) -> list[int]:
+    """Return an attribute with an integer for each scan input or output; zeros if it is left out."""
+    given: list[int] = node.attribute(name, list, [0] * count)
+    if len(given) != count or not all(isinstance(value, int) for value in given):
+        raise ValueError(f"{node.label}: attribute {name!r} has {len(given)} values; expected {count} integers")
+    return given
 
 
 #: op_type -> kernel factory; kernels of subgraphs are called with the step instead of its inputs.
 CONTROL_FLOW_KERNELS: dict[str, Callable[[Node], Kernel]] = {
     "If": make_if,
     "Loop": make_loop,
+    "Scan": make_scan,
     "SequenceMap": make_sequence_map,
 }

@@ -13,8 +13,10 @@ from onnx.reference import ReferenceEvaluator
 from seqarray._dtypes import element_type_of
 from seqarray._libraries import NUMPY
 from seqarray._sequence import ArraySequence
+from seqarray.onnx._load.model import graphs_of
 from seqarray.onnx._ops.node import Kernel, Node
-from seqarray.onnx._ops.size_estimates import estimated_nbytes
+from seqarray.onnx._ops.size_estimates import check_bounded, check_work, estimated_nbytes
+from seqarray.onnx._run.budget import Limits
 from seqarray.onnx._run.executor import Execution
 from seqarray.onnx._run.placement import dtype_for_host
 
@@ -35,7 +37,8 @@ def make_reference(
     names: Sequence[str],
     types: Sequence[onnx.TypeProto | None],
     opsets: dict[str, int],
-    origin: onnx.ModelProto,
+    ir_version: int,
+    limits: Limits,
 ) -> Kernel:
     """Make a kernel that runs a node by onnx's reference evaluator.
 
@@ -44,19 +47,26 @@ def make_reference(
     node : Node
         The node.
     names : sequence of str
-        The names of the inputs of the kernel: those of the node, then those of outer graphs that its subgraphs read.
+        The names of its inputs.
     types : sequence of onnx.TypeProto or None
         Their types where the model declares them: the definition of some operators depends on them.
     opsets : dict
         Domain to version.
-    origin : onnx.ModelProto
-        The model, whose functions the subgraphs may call.
+    ir_version : int
+        The version of the format of the model.
+    limits : Limits
+        What the program may take.
 
     Raises
     ------
     ValueError
-        If onnx has no reference implementation of the operator.
+        If onnx has no reference implementation of the operator, or if nothing bounds what it takes and the program has
+        limits.
     """
+    if any(graphs_of(attribute) for attribute in node.proto.attribute):
+        raise ValueError(f"{node.label}: operators with graphs, other than If, Loop, Scan and SequenceMap, do not run")
+    if any(limit is not None for limit in limits):
+        check_bounded(node, limits)
     proto = onnx.NodeProto()
     proto.CopyFrom(node.proto)
     proto.domain = node.domain
@@ -73,10 +83,8 @@ def make_reference(
         ],
         [helper.make_empty_tensor_value_info(name) for name in results],
     )
-    model = onnx.ModelProto(ir_version=origin.ir_version, graph=graph)
+    model = onnx.ModelProto(ir_version=ir_version, graph=graph)
     model.opset_import.extend(helper.make_opsetid(domain, version) for domain, version in opsets.items())
-    if any(attribute.HasField("g") for attribute in proto.attribute):
-        model.functions.extend(origin.functions)
     try:
         evaluator = ReferenceEvaluator(model)
     except Exception as error:  # the evaluator raises many classes for unknown operators
@@ -89,8 +97,10 @@ def make_reference(
         feeds = {
             name: _to_reference(argument, execution) for name, argument in zip(names, arguments, strict=False) if name
         }
-        if execution.budget is not None:
+        if execution.budget is not None and limits.max_bytes is not None:
             execution.budget.reserve(estimated_nbytes(node, [feeds.get(name) for name in names]))
+        if limits.max_seconds is not None:
+            check_work(node, [feeds.get(name) for name in names], limits.max_seconds)
         outputs = evaluator.run(None, feeds)
         return [_from_reference(output, execution, moved) for output in outputs]
 

@@ -70,7 +70,15 @@ def _position(value: Any) -> int | None:
 
 def make_split(node: Node) -> Kernel:
     """Make the kernel of Split, which always goes through `seqarray.opset`."""
-    return Kernel(_general(node), (Placement.FOLLOW, Placement.HOST))
+    # There may be more parts than outputs.
+    count, general = node.attribute("num_outputs", int, 0), _general(node)
+
+    def run_split(execution: Execution, *inputs: Any) -> Outputs:
+        if execution.budget is not None:
+            execution.budget.reserve_elements(count, 0)
+        return general(execution, *inputs)
+
+    return Kernel(run_split, (Placement.FOLLOW, Placement.HOST))
 
 
 def make_construct(node: Node) -> Kernel:
@@ -199,6 +207,8 @@ def make_split_to_sequence(node: Node) -> Kernel:
             return general(execution, x, sizes)
         if sizes is not None and (type(sizes) is ArraySequence or sizes.dtype not in _INDEX_DTYPES):
             return general(execution, x, sizes)
+        if execution.budget is not None and sizes is not None and sizes.ndim == 1:
+            execution.budget.reserve_elements(sizes.size, 0)
         if sizes is not None and sizes.ndim == 1 and sizes.size <= _FEW_ELEMENTS:
             sizes = sizes.tolist()
         return (split_to_sequence(x, sizes, axis=axis, keepdims=keepdims, copy=None),)

@@ -12,9 +12,10 @@ import numpy as np
 from seqarray._blocks import held_arrays
 from seqarray._engines import engine_for
 from seqarray._kind import as_array, kind_of
-from seqarray._libraries import Array, library_of
+from seqarray._libraries import NUMPY, Array, library_of
 from seqarray._operators import sequence_construct
 from seqarray._sequence import ArraySequence
+from seqarray.onnx._run.budget import Budget
 
 #: For at most this many arrays, comparing each is faster than sorting their addresses.
 _FEW_ARRAYS = 16
@@ -31,7 +32,7 @@ class AliasTracker:
                 self._arrays[id(value)] = value
             else:
                 self._arrays |= {id(array): array for array in _arrays_of(value)}
-        self._starts: list[int] | None = None
+        self._ranges: tuple[list[int], list[int]] | None = None
         self._constants = constants
 
     def may_alias(self, array: Array) -> bool:
@@ -49,28 +50,65 @@ class AliasTracker:
 
     def _overlaps(self, start: int, stop: int) -> bool:
         """Return whether a range of addresses overlaps the memory of one of the values."""
-        if self._starts is None:
+        # Several threads may get here for the first time; each sees both lists or none.
+        ranges = self._ranges
+        if ranges is None:
             bounds = sorted(pair for array in self._arrays.values() for pair in library_of(array).memory_of(array))
-            self._starts = [first for first, _ in bounds]
-            #: The largest end of all ranges up to the one at the same index.
-            self._furthest_stops = list(accumulate((last for _, last in bounds), max))
-        before = bisect_left(self._starts, stop)
-        return before > 0 and self._furthest_stops[before - 1] > start
+            # The starts, and the largest end of all ranges up to the one at the same index.
+            ranges = [first for first, _ in bounds], list(accumulate((last for _, last in bounds), max))
+            self._ranges = ranges
+        starts, furthest_stops = ranges
+        before = bisect_left(starts, stop)
+        return before > 0 and furthest_stops[before - 1] > start
 
 
-def copy_if_aliased(value: Any, tracker: AliasTracker) -> Any:
-    """Return an output, copied if it may share memory with an input or a constant."""
+def own(value: Any, tracker: AliasTracker, budget: Budget | None = None) -> Any:
+    """Return an output that the caller may write into: a copy, if it shares memory with something or with itself.
+
+    Parameters
+    ----------
+    value : array, ArraySequence or None
+        The output.
+    tracker : AliasTracker
+        The memory of inputs and constants.
+    budget : Budget, optional
+        Where the bytes of copies count.
+    """
     if value is None:
         return None
     if type(value) is ArraySequence:
-        aliased = any(map(tracker.may_alias, _arrays_of(value)))
-        return sequence_construct(*value, copy=True) if aliased else value
-    if not tracker.may_alias(value):
+        if not any(tracker.may_alias(array) or _is_shared(array) for array in _arrays_of(value)):
+            return value
+        if budget is not None:
+            budget.hold_element(value)
+        return sequence_construct(*value, copy=True)
+    if not tracker.may_alias(value) and not _is_shared(value):
         return value
     if not library_of(value).is_writable:
         return value
+    if budget is not None:
+        budget.hold_element(value)
     kind = kind_of(as_array(value, operator="run", label="the output"))
     return engine_for(kind, "run").duplicate(value, kind)
+
+
+def _is_shared(array: Array) -> bool:
+    """Return whether an array must not be written into, or several items of it share their memory.
+
+    Broadcast arrays do: those of NumPy are read-only, in those of other libraries one write changes several items.
+    """
+    if type(array) is np.ndarray:
+        if array.base is None:
+            return False
+        flags = array.flags
+        return not flags.writeable or not (flags.c_contiguous or not NUMPY.has_repeated_items(array))
+    library = library_of(array)
+    if not library.is_writable:
+        return False
+    try:
+        return library.has_repeated_items(array)
+    except AttributeError:  # It has no strides to be seen, so that nobody can tell.
+        return True
 
 
 def _arrays_of(value: Any) -> Iterator[Array]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import prod
 from typing import Any
 
 import numpy as np
@@ -11,7 +10,7 @@ import numpy as np
 from seqarray._arguments import check_readable
 from seqarray._libraries import Array
 from seqarray._sequence import ArraySequence
-from seqarray.onnx._run.budget import Budget
+from seqarray.onnx._run.budget import Budget, counted_items
 from seqarray.onnx._run.placement import Placement, Target, download, dtype_for_host, upload
 from seqarray.onnx._run.steps import Step
 
@@ -30,22 +29,19 @@ class Execution:
         Where the program runs.
     moves : bool
         Whether values may have to be moved: the target is not NumPy.
-    max_trip_count : int or None
-        The limit on the iterations of each Loop.
     budget : Budget or None
-        The limit on bytes, if there is one.
+        What the run may take, if anything is limited.
     to_host, to_device : int
         How many arrays have been moved.
     """
 
-    __slots__ = ("budget", "max_trip_count", "moves", "target", "to_device", "to_host", "values")
+    __slots__ = ("budget", "moves", "target", "to_device", "to_host", "values")
 
-    def __init__(self, values: list[Any], target: Target, max_trip_count: int | None, max_bytes: int | None) -> None:
+    def __init__(self, values: list[Any], target: Target, budget: Budget | None) -> None:
         self.values = values
         self.target = target
         self.moves = not target.is_numpy
-        self.max_trip_count = max_trip_count
-        self.budget = None if max_bytes is None else Budget(max_bytes)
+        self.budget = budget
         self.to_host = 0
         self.to_device = 0
 
@@ -93,7 +89,7 @@ class Execution:
     def reserve(self, shape: Sequence[int], itemsize: int) -> None:
         """Raise a ValueError if a result of this shape would exceed the limit on bytes."""
         if self.budget is not None:
-            self.budget.reserve(prod(shape) * itemsize)
+            self.budget.reserve(counted_items(shape) * itemsize)
 
 
 def execute(steps: list[Step], execution: Execution) -> None:

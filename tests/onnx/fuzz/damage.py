@@ -17,7 +17,7 @@ OPERATORS = (
     "Split SplitToSequence Concat ConcatFromSequence SequenceAt SequenceInsert SequenceErase SequenceEmpty "
     "SequenceLength SequenceConstruct SequenceMap Optional OptionalGetElement OptionalHasElement Identity Loop If Scan "
     "Constant Shape Add Neg Cast Gather Slice Reshape Expand Tile Pad Range ConstantOfShape Unsqueeze Squeeze Where "
-    "Transpose ReduceSum MatMul"
+    "Transpose ReduceSum MatMul StringConcat StringSplit Einsum DFT RoiAlign ConvTranspose NonZero GatherND Max"
 ).split()
 
 
@@ -182,9 +182,9 @@ def other_inputs(inputs: list[Any], chance: random.Random) -> list[Any]:
         case 3:
             inputs[place] = [value] if isinstance(value, np.ndarray) else np.zeros(3, dtype=np.float32)
         case 4 if isinstance(value, np.ndarray) and value.dtype.kind in "iuf":
-            inputs[place] = np.full_like(
-                value, chance.choice([-1, 0, 1, 100, 2**24 if value.dtype.itemsize >= 4 else 9])
-            )
+            number = chance.choice([-1, 0, 1, 100, 2**24 if value.dtype.itemsize >= 4 else 9])
+            # Types without a sign wrap around.
+            inputs[place] = np.full(value.shape, number).astype(value.dtype)
         case _ if isinstance(value, np.ndarray):
             inputs[place] = value.reshape(-1)[: chance.randint(0, 2)]
         case _:

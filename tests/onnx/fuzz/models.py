@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import onnx
 
+from tests.onnx.fuzz.hostile import HOSTILE
 from tests.onnx.helpers import read_value, text_model
 
 
@@ -112,7 +113,19 @@ FURTHER_MODELS = [
 
 def entries() -> list[Entry]:
     """The models of the tests and those of the onnx package that have sequences, larger ones several times."""
-    return [*exported_entries()] * 12 + [*onnx_entries()] * 6 + [*conformance_entries()] + [*further_entries()] * 30
+    return (
+        [*exported_entries()] * 12
+        + [*onnx_entries()] * 6
+        + [*conformance_entries()]
+        + [*further_entries()] * 30
+        + [*hostile_entries()] * 3
+    )
+
+
+def hostile_entries() -> Iterator[Entry]:
+    """Models that would take all memory or all time."""
+    for make in HOSTILE.values():
+        yield Entry(make(), [])
 
 
 def exported_entries() -> Iterator[Entry]:

@@ -22,6 +22,7 @@ from tests.onnx.fuzz.models import entries
 #: The limits that a program gets, and within which a process has to stay.
 MAX_TRIP_COUNT = 30
 MAX_BYTES = 1 << 20
+MAX_RUN_SECONDS = 1
 MAX_GROWTH = 64 << 20
 MAX_ADDRESSES = 3 << 30
 
@@ -44,7 +45,9 @@ def outcome_of(case: Case, folder: Path) -> tuple[str, str]:
             model = folder / "model.onnx"
             model.write_bytes(case.content)
         stage = "preparing"
-        program = seqarray.onnx.prepare(model, max_trip_count=MAX_TRIP_COUNT, max_bytes=MAX_BYTES)
+        program = seqarray.onnx.prepare(
+            model, max_trip_count=MAX_TRIP_COUNT, max_bytes=MAX_BYTES, max_seconds=MAX_RUN_SECONDS
+        )
         stage = "running"
         outputs = program.run(case.inputs)
         assert type(outputs) is list

@@ -1,0 +1,151 @@
+"""The command `run`: names of values in .npz files, and limits."""
+
+import numpy as np
+import onnx
+import pytest
+
+from seqarray.__main__ import main
+from seqarray.onnx._test_data import _read_entries, write_npz
+from tests.onnx.helpers import floats, text_model
+
+
+@pytest.fixture
+def run(tmp_path, capsys):
+    """Run a model in text form on arrays; return the exit status, what is written to `out.npz`, and the error."""
+
+    def action(text, arrays, *options, names=None):
+        model = text_model(text, opset=20)
+        for old, new in (names or {}).items():
+            rename(model, old, new)
+        onnx.save(model, tmp_path / "model.onnx")
+        np.savez(tmp_path / "in.npz", **arrays)
+        output = tmp_path / "out.npz"
+        output.unlink(missing_ok=True)
+        paths = ["--inputs", tmp_path / "in.npz", "--output", output]
+        status = main(["run", str(tmp_path / "model.onnx"), *map(str, paths), *options])
+        return status, output, capsys.readouterr().err
+
+    return action
+
+
+def rename(model, old, new):
+    """Give a value of the main graph another name."""
+    for declared in (*model.graph.input, *model.graph.output):
+        declared.name = new if declared.name == old else declared.name
+    for node in model.graph.node:
+        for names in (node.input, node.output):
+            for index, name in enumerate(names):
+                names[index] = new if name == old else name
+
+
+def entries(path):
+    with np.load(path) as stored:
+        return dict(stored)
+
+
+NEGATED = "agraph (float[N] x) => (float[N] y) { y = Neg(x) }"
+
+
+@pytest.mark.parametrize("name", ["file", "args", "kwds", "allow_pickle", "arr_0", "y.npy", "a/b", "é", "y.0", " "])
+def test_an_output_may_have_any_name(run, name):
+    status, output, error = run(NEGATED, {"x": floats(1, 2)}, names={"y": name})
+    assert (status, error) == (0, "")
+    np.testing.assert_array_equal(_read_entries(output)[name], floats(-1, -2))
+
+
+@pytest.mark.parametrize("name", ["file", "allow_pickle", "x.npy", "x.1", "x.length", "a/b"])
+def test_an_input_may_have_any_name(name, tmp_path, capsys):
+    model = text_model(NEGATED)
+    rename(model, "x", name)
+    onnx.save(model, tmp_path / "model.onnx")
+    write_npz(tmp_path / "in.npz", {name: floats(1, 2)})
+    assert main(["run", str(tmp_path / "model.onnx"), "--inputs", str(tmp_path / "in.npz")]) == 0
+    assert capsys.readouterr().out == "y: tensor(float) (2,)\n"
+
+
+def test_values_whose_names_differ_by_the_ending_of_a_file_are_told_apart(run):
+    text = "agraph (float[N] x) => (float[N] y, float[N] z) { y = Neg(x) z = Identity(x) }"
+    status, output, _ = run(text, {"x": floats(1)}, names={"z": "y.npy"})
+    assert status == 0
+    stored = _read_entries(output)
+    assert {name: array.tolist() for name, array in stored.items()} == {"y": [-1], "y.npy": [1]}
+
+
+TWO = "agraph (float[N] x) => (seq(float[M]) y, float[N] z) { y = SplitToSequence(x) z = Neg(x) }"
+
+
+@pytest.mark.parametrize("name", ["y.0", "y.1", "y.length"])
+def test_outputs_that_would_be_stored_under_one_name_are_refused_before_anything_is_written(run, name):
+    status, output, error = run(TWO, {"x": floats(1, 2)}, names={"z": name})
+    assert status == 2
+    assert "'y'" in error
+    assert f"'{name}'" in error
+    assert not output.exists()
+
+
+@pytest.mark.parametrize("name", ["y.2", "y.x", "y.00"])
+def test_outputs_that_look_alike_are_written(run, name):
+    status, output, _ = run(TWO, {"x": floats(1, 2)}, names={"z": name})
+    assert status == 0
+    assert sorted(entries(output)) == sorted(["y.length", "y.0", "y.1", name])
+
+
+BOTH = """agraph (seq(float[M]) x, float[N] w) => (float[K] y, float[N] z) {
+    y = ConcatFromSequence<axis = 0>(x) z = Neg(w)
+}"""
+
+
+@pytest.mark.parametrize(
+    "arrays",
+    [
+        {"x.0": floats(5), "x.length": np.asarray(1), "x.1": floats(1, 2)},
+        {"x.0": floats(5), "x.length": np.asarray(1), "x.7": floats(1, 2)},
+        {"x.0": floats(5), "x.7": floats(1, 2)},
+    ],
+)
+def test_a_sequence_and_a_tensor_whose_name_is_that_of_an_element(run, arrays):
+    name = next(key for key in arrays if key not in ("x.0", "x.length"))
+    status, output, error = run(BOTH, arrays, names={"w": name})
+    assert (status, error) == (0, "")
+    assert entries(output)["y"].tolist() == [5]
+    assert entries(output)["z"].tolist() == [-1, -2]
+
+
+def test_inputs_that_cannot_be_told_apart_are_refused(run):
+    status, _, error = run(BOTH, {"x.0": floats(5), "x.1": floats(1, 2)}, names={"w": "x.1"})
+    assert status == 2
+    assert "x.length" in error
+
+
+def test_text_that_npz_would_change_is_refused(tmp_path):
+    with pytest.raises(ValueError, match="NUL"):
+        write_npz(tmp_path / "out.npz", {"y": np.asarray(["a\0"], dtype=object)})
+    assert not (tmp_path / "out.npz").exists()
+
+
+LOOP = """agraph (int64 n) => (int64 y) <int64 zero = {0}, int64 one = {1}> {
+    y = Loop(n, "", zero)<body = b (int64 i, bool c, int64 a) => (bool d, int64 e) { d = Identity(c) e = Add(a, one) }>
+}"""
+
+
+def test_limits_of_the_command(run):
+    many = {"n": np.asarray(2000)}
+    assert run(LOOP, many)[0] == 0
+    assert "max_trip_count" in run(LOOP, many, "--max-trip-count", "100")[2]
+    assert "max_bytes" in run(LOOP, many, "--max-bytes", "10")[2]
+    assert "max_seconds" in run(LOOP, many, "--max-seconds", "0")[2]
+    assert run(LOOP, many, "--max-trip-count", "2e3", "--max-bytes", "none", "--max-seconds", "0.5e2")[0] == 0
+
+
+def test_the_command_has_limits_by_default_that_can_be_lifted(run):
+    text = 'agraph (string[N] x) => (bool[N] y) { y = RegexFullMatch<pattern = "a+">(x) }'
+    words, lifted = {"x": np.asarray(["aa"])}, [f"--max-{name}=none" for name in ("bytes", "trip-count", "seconds")]
+    assert "RegexFullMatch" in run(text, words)[2]
+    assert run(text, words, *lifted)[0] == 0
+
+
+@pytest.mark.parametrize("value", ["-1", "much", "nan", "inf"])
+def test_limits_that_are_no_numbers_are_refused(run, value, capsys):
+    with pytest.raises(SystemExit):
+        run(LOOP, {"n": np.asarray(1)}, f"--max-bytes={value}")
+    assert "--max-bytes" in capsys.readouterr().err
