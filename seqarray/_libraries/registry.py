@@ -8,6 +8,7 @@ from __future__ import annotations
 import importlib
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from types import ModuleType
 from typing import Any
 
@@ -112,6 +113,21 @@ def _announce() -> None:
             notify(library)
 
 
+def import_namespaces() -> None:
+    """Import the namespaces of the libraries that the program has imported by now.
+
+    Otherwise it is done in the call that meets their first array; a child process that another thread forks meanwhile
+    would wait for the import for ever.
+    """
+    for name, namespace in _NAMESPACES.items():
+        if name in sys.modules and name != "dask":  # which does not import dask.array
+            with suppress(ImportError, AttributeError):  # a module that is being imported itself
+                importlib.import_module(namespace)
+
+
+import_namespaces()
+
+
 def resolve_library(xp: Any, *, operator: str) -> Library | None:
     """Return the library that `xp` stands for: a namespace, its compat module, or the name of either."""
     if xp is None:
@@ -122,7 +138,7 @@ def resolve_library(xp: Any, *, operator: str) -> Library | None:
         try:
             module = _NAMESPACES.get(str(name), str(name))
             # torch.compile does not trace import_module.
-            namespace = sys.modules.get(module) or importlib.import_module(module)
+            namespace = sys.modules.get(module) or _known(module) or importlib.import_module(module)
         except (ImportError, ValueError) as error:
             raise ImportError(f"{operator}: xp is {xp!r}, which cannot be imported: {error}") from None
     if not all(hasattr(namespace, needed) for needed in ("asarray", "concat", "stack")):
@@ -130,6 +146,14 @@ def resolve_library(xp: Any, *, operator: str) -> Library | None:
             f"{operator}: xp is {xp!r}; expected an array namespace or the name of one, such as 'numpy' or 'torch'"
         )
     return library_for(namespace)
+
+
+def _known(name: str) -> Any:
+    """Return the namespace of this name if a library has it: the interpreter forgets its modules when it exits."""
+    for library in _libraries:
+        if getattr(library.namespace, "__name__", None) == name:
+            return library.namespace
+    return None
 
 
 def is_compiling() -> bool:
