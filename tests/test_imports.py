@@ -88,6 +88,7 @@ def test_importing_the_package_imports_no_other_array_library():
 
 def test_a_finalizer_may_make_the_first_call_while_the_interpreter_exits():
     last = """
+del calls["testing"]  # numpy.testing imports what it needs
 class Last:
     def __del__(self, calls=calls, print=print):
         for name, call in calls.items():
