@@ -84,7 +84,9 @@ def _found(array: Array) -> Library:
         raise TypeError(f"{array_type.__name__} is not supported; pass a plain dense array")
     if not array_api_compat.is_array_api_obj(array):
         raise TypeError(f"{array_type.__module__}.{array_type.__qualname__} is not an array")
-    library = library_for(array_api_compat.array_namespace(array))
+    # array_namespace imports even what has been imported, which fails while the interpreter exits.
+    of_numpy = issubclass(array_type, (np.ndarray, np.generic))
+    library = NUMPY if of_numpy else library_for(array_api_compat.array_namespace(array))
     if not issubclass(array_type, np.generic):
         _by_type[array_type] = library
     return library
