@@ -18,7 +18,7 @@ Shape = tuple[int, ...]
 Column = Any
 
 _INTEGER_TYPES = frozenset("int8 int16 int32 int64 uint8 uint16 uint32 uint64".split())
-_LONG_COLUMN = 64
+LONG_COLUMN = 64
 
 
 def flag(value: Any, operator: str, name: str) -> bool:
@@ -169,8 +169,8 @@ def chunks_of_sizes(
         array = _integer_array(sizes, operator=operator, name=name)
         if len(array.shape) != 1:
             raise ValueError(f"{operator}: {name} must be {ranks}, but has shape {tuple(array.shape)}")
-        sizes = array if type(array) is np.ndarray and len(array) > _LONG_COLUMN else host_values(array, int)
-    columns = _long_columns(sizes, length) if len(sizes) > _LONG_COLUMN and not is_compiling() else None
+        sizes = array if type(array) is np.ndarray and len(array) > LONG_COLUMN else host_values(array, int)
+    columns = _long_columns(sizes, length) if len(sizes) > LONG_COLUMN and not is_compiling() else None
     if columns is not None:
         return columns
     # Check the sizes one by one, for the exact message.

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-import importlib
 from contextlib import suppress
+from types import ModuleType
 from typing import Any, NamedTuple
 
 import numpy as np
+
+# Now, since no call imports anything: a child process that is forked meanwhile would wait for the import for ever.
+_ml_dtypes: ModuleType | None = None
+with suppress(ImportError):
+    import ml_dtypes as _ml_dtypes
 
 
 class OnnxType(NamedTuple):
@@ -117,8 +122,8 @@ def common_dtype(a: Any, b: Any) -> Any:
 def extension_dtype(element_type: str) -> Any:
     """Return NumPy's dtype for a type of the ml_dtypes package; None without that package."""
     try:
-        return np.dtype(getattr(importlib.import_module("ml_dtypes"), element_type))
-    except (ImportError, AttributeError):
+        return np.dtype(getattr(_ml_dtypes, element_type))
+    except AttributeError:
         return None
 
 

@@ -52,6 +52,10 @@ class ArraySequence(Generic[ArrayT]):
 
     Notes
     -----
+    Chunks of one array keep all of it alive: a few elements of a long split hold the memory of the whole.  `nbytes`
+    counts the elements, `nbytes_held` what is held for them.  ``sequence_construct(*s, copy=True)`` holds the elements
+    alone; pickles and deep copies contain nothing else either.
+
     A sequence is a `collections.abc.Sequence`, but no array: ``x in s``, ``s.index`` and ``s.count`` would need to
     compare arrays, and raise TypeError.
 
@@ -298,6 +302,30 @@ class ArraySequence(Generic[ArrayT]):
             return sum(map(prod, self._shapes())) * (itemsize_of(self._kind.dtype) if self._length else 0)
         arrays = _blocks.to_arrays(self._blocks)
         return sum(prod(array.shape) * itemsize_of(array.dtype) for array in arrays)
+
+    @property
+    def nbytes_held(self) -> int:
+        """The bytes of the memory that the sequence keeps alive, all of an array of which it holds a part.
+
+        Memory that elements share is counted once.  On NumPy, PyTorch and CuPy this is the memory that the elements are
+        views of; on other libraries, the arrays themselves.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import seqarray as sa
+        >>> few = sa.split_to_sequence(np.zeros(1000, dtype=np.int8), 10)[:2]
+        >>> few.nbytes, few.nbytes_held
+        (20, 1000)
+        >>> sa.sequence_construct(*few, copy=True).nbytes_held
+        20
+        """
+        if not self._length:
+            return 0
+        library = self._kind.library
+        if library is None:
+            raise TypeError("ArraySequence.nbytes_held: the elements of the sequence are not arrays")
+        return sum(dict(map(library.held_memory, _blocks.held_arrays(self._blocks))).values())
 
 
 Sequence.register(ArraySequence)

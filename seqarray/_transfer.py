@@ -7,8 +7,6 @@ byte is moved.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from itertools import accumulate
-from math import prod
 from typing import Any
 
 from seqarray._blocks import Block, Blocks, held_arrays, to_arrays
@@ -186,5 +184,4 @@ def _packed(blocks: Blocks, kind: Kind, memory: Callable[[tuple[int, ...], Any],
         assert isinstance(packed, PackedRun)
         return packed
     xp, shapes = library.namespace, [tuple(array.shape) for array in arrays]
-    starts = list(accumulate(map(prod, shapes), initial=0))
-    return PackedRun(xp.concat([xp.reshape(array, (-1,)) for array in arrays]), starts[:-1], shapes)
+    return PackedRun.of_shapes(xp.concat([xp.reshape(array, (-1,)) for array in arrays]), shapes)

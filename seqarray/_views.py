@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import accumulate
 from math import prod
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from seqarray._arguments import Column, Shape
+from seqarray._arguments import LONG_COLUMN, Column, Shape
 from seqarray._libraries import Array, library_of
 
 
@@ -173,59 +174,86 @@ class Run:
 
 
 class PackedRun:
-    """Arrays of any shapes, stored one after the other, each row-major, in one 1-D base."""
+    """Arrays of any shapes, stored one after the other, each row-major, in one 1-D base.
 
-    __slots__ = ("base", "chunk_shapes", "starts")
+    Parts of a run share its columns, and differ in which of the places they contain.
+    """
 
-    def __init__(self, base: Array, starts: Column, chunk_shapes: Sequence[Shape]) -> None:
+    __slots__ = ("_chunk_shapes", "_places", "_starts", "base")
+
+    def __init__(self, base: Array, starts: Column, chunk_shapes: Sequence[Shape], places: range | None = None) -> None:
         self.base = base
-        self.starts = starts
-        self.chunk_shapes = chunk_shapes
+        self._starts = starts
+        self._chunk_shapes = chunk_shapes
+        self._places = range(len(starts)) if places is None else places
+
+    @classmethod
+    def of_shapes(cls, base: Array, chunk_shapes: Sequence[Shape]) -> PackedRun:
+        """Return arrays of these shapes, the first at the start of the base."""
+        counts = [0, *map(prod, chunk_shapes)][: len(chunk_shapes)]
+        starts = as_column(counts).cumsum() if len(counts) > LONG_COLUMN else list(accumulate(counts))
+        return cls(base, starts, chunk_shapes)
 
     def __len__(self) -> int:
-        return len(self.starts)
+        return len(self._places)
 
     def __getitem__(self, index: int) -> Array:
-        start, shape = int(self.starts[index]), self.chunk_shapes[index]
+        place = self._places[index]
+        start, shape = int(self._starts[place]), self._chunk_shapes[place]
         return _reshaped(self.base[start : start + prod(shape)], shape)
 
     def __iter__(self) -> Iterator[Array]:
         return map(self.__getitem__, range(len(self)))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return PackedRun, (self.base, self.starts, self.chunk_shapes)
+        return PackedRun, (self.base, self.starts, self.shapes)
+
+    @property
+    def starts(self) -> Column:
+        """The places in the base at which the arrays start."""
+        return _at(self._starts, self._places)
 
     def around(self, base: Array) -> PackedRun:
         """Return the same chunks of another array."""
-        return PackedRun(base, self.starts, self.chunk_shapes)
+        return PackedRun(base, self._starts, self._chunk_shapes, self._places)
 
     def part(self, which: slice) -> PackedRun:
-        """Return some of the arrays, without creating a view."""
-        return PackedRun(self.base, self.starts[which], self.chunk_shapes[which])
+        """Return some of the arrays, without creating a view or copying a column."""
+        return PackedRun(self.base, self._starts, self._chunk_shapes, self._places[which])
 
     @property
     def shapes(self) -> list[Shape]:
         """The shapes of the arrays; reading them creates no view."""
-        return list(self.chunk_shapes)
+        return list(_at(self._chunk_shapes, self._places))
 
     @property
     def first_shape(self) -> Shape:
         """The shape of the first array; reading it creates no view."""
-        return self.chunk_shapes[0]
+        return self._chunk_shapes[self._places[0]]
 
     @property
     def size(self) -> int:
         """The number of items of all arrays."""
-        return sum(map(prod, self.chunk_shapes))
+        return sum(map(prod, self.shapes))
 
     def trimmed(self) -> PackedRun | None:
         """Return the same arrays in a base without other items; None if that takes a copy."""
-        counts = list(map(prod, self.chunk_shapes))
-        stops = [int(start) + count for start, count in zip(self.starts, counts, strict=True)]
-        if len(self) == 0 or any(int(start) != stop for start, stop in zip(self.starts[1:], stops, strict=False)):
+        if len(self) == 0:
             return None
-        start = int(self.starts[0])
-        return PackedRun(self.base[start : stops[-1]], _moved(self.starts, -start), self.chunk_shapes)
+        shapes, starts = self.shapes, as_column(self.starts)
+        stops = starts + as_column(list(map(prod, shapes)))
+        if (starts[1:] != stops[:-1]).any():
+            return None
+        start, stop = int(starts[0]), int(stops[-1])
+        return PackedRun(self.base[start:stop], _moved(self.starts, -start), shapes)
+
+
+def _at(column: Column, places: range) -> Column:
+    """Return the items of a column, or of a list, at some places; itself if these are all."""
+    if len(places) == len(column) and places.step == 1:
+        return column
+    stop = places.stop if places.stop >= 0 else None
+    return column[places.start : stop : places.step]
 
 
 def _reshaped(array: Array, shape: Shape) -> Array:

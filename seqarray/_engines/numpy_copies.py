@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from functools import partial
-from itertools import accumulate, pairwise
+from itertools import pairwise
 from math import prod
 from typing import Any
 
@@ -180,7 +180,6 @@ def packed(
     """Copy arrays of any shapes into one 1-D array, which `empty` allocates."""
     shapes = shapes_of((tuple(arrays),))
     sizes = list(map(prod, shapes))
-    ends = list(accumulate(sizes, initial=0))
-    base = empty((ends[-1],), dtype)
+    base = empty((sum(sizes),), dtype)
     _join(base, [np.asarray(array).reshape(-1) for array in arrays], sizes, 0)
-    return PackedRun(base, ends[:-1], shapes)
+    return PackedRun.of_shapes(base, shapes)

@@ -8,14 +8,16 @@ this pool is reused once the last array in it has been freed.
 from __future__ import annotations
 
 import os
+import weakref
 from collections import deque
 from contextlib import suppress
 from math import prod
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
 from seqarray._arguments import is_integer
+from seqarray._engines import limits
 from seqarray._engines.settings import settings
 
 _ROUNDING = 256 << 10
@@ -29,7 +31,7 @@ class _Buffer:
 
     def __init__(self, nbytes: int) -> None:
         self.memory = np.empty(nbytes + _ALIGNMENT, dtype=np.uint8)
-        address = -(-self.memory.ctypes.data // _ALIGNMENT) * _ALIGNMENT
+        address = -(-self.memory.__array_interface__["data"][0] // _ALIGNMENT) * _ALIGNMENT
         self.nbytes = nbytes
         self.interface = {"data": (address, False), "shape": (nbytes,), "typestr": "|u1", "version": 3}
 
@@ -38,26 +40,31 @@ class _Lease:
     """The owner of a block while arrays use it.
 
     NumPy collapses chains of bases that are arrays or memoryviews; an owner of another class stays the base of every
-    view.  Its finalizer may run at any time, even within the code of the pool, so it takes no lock.
+    view.  Its finalizer may run at any time, even within the code of the pool, so it takes no lock.  A copy of
+    the owner would give the block back while arrays still use it, so there is none.
     """
 
-    __slots__ = ("__array_interface__", "block", "pool")
+    __slots__ = ("__array_interface__", "__weakref__", "block", "pool")
 
     def __init__(self, block: _Buffer, pool: HostPool) -> None:
-        self.block = block
         self.pool = pool
         self.__array_interface__ = block.interface
+        self.block = block
 
     def __del__(self) -> None:
-        self.pool._take_back(self.block)
+        if hasattr(self, "block"):  # a signal handler may have raised an exception before
+            self.pool._take_back(self.block)
+
+    def __reduce_ex__(self, protocol: object) -> NoReturn:
+        raise TypeError("the owner of an array's memory cannot be copied or pickled; copy the array")
 
 
 class HostPool:
     """Memory of large NumPy results, reused when no array uses it any more.
 
     Results from 32 MiB on are allocated here.  They are ordinary writable arrays, but ``flags.owndata`` is False.  The
-    pool keeps idle blocks up to a limit: by default the lesser of 1 GiB and an eighth of the machine's memory, or the
-    number of bytes in the environment variable ``SEQARRAY_HOST_POOL_LIMIT``.
+    pool keeps idle blocks up to a limit: by default the lesser of 1 GiB and an eighth of the memory that the machine
+    has and the control group allows, or the number of bytes in the environment variable ``SEQARRAY_HOST_POOL_LIMIT``.
 
     Examples
     --------
@@ -68,9 +75,10 @@ class HostPool:
     """
 
     def __init__(self, limit: int) -> None:
-        # Both are changed by atomic operations only, since other threads and finalizers may run at any point.
+        # Both are changed by atomic operations only, since other threads and finalizers may run at any point, and be
+        # left by an exception that a signal handler raises.  So an entry counts only as long as the owner lives.
         self._idle: deque[_Buffer] = deque()
-        self._leased: dict[int, int] = {}
+        self._leases: dict[int, weakref.ref[_Lease]] = {}
         self._limit = limit
 
     def used_bytes(self) -> int:
@@ -80,7 +88,8 @@ class HostPool:
         -------
         int
         """
-        return sum(list(self._leased.values()))
+        leases = [reference() for reference in list(self._leases.values())]
+        return sum([lease.block.nbytes for lease in leases if lease is not None])
 
     def total_bytes(self) -> int:
         """Return the bytes of all blocks, in use and idle.
@@ -126,8 +135,9 @@ class HostPool:
             except MemoryError:
                 self.free_all_blocks()
                 block = _Buffer(size)
-        self._leased[id(block)] = size
-        return np.ndarray(shape, dtype, buffer=np.asarray(_Lease(block, self)))
+        lease = _Lease(block, self)
+        self._leases[id(block)] = weakref.ref(lease)
+        return np.ndarray(shape, dtype, buffer=np.asarray(lease))
 
     def _idle_bytes(self) -> int:
         return sum([block.nbytes for block in list(self._idle)])
@@ -147,7 +157,7 @@ class HostPool:
                 self._idle.popleft()
 
     def _take_back(self, block: _Buffer) -> None:
-        self._leased.pop(id(block), None)
+        self._leases.pop(id(block), None)
         if self._idle_bytes() + block.nbytes <= self._limit:
             self._idle.append(block)
 
@@ -162,7 +172,7 @@ def _default_limit() -> int:
         memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (AttributeError, ValueError, OSError):
         memory = 8 << 30
-    return min(1 << 30, memory // 8)
+    return int(min(1 << 30, memory // 8, limits.memory_limit() // 8))
 
 
 host_pool = HostPool(_default_limit())

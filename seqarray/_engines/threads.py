@@ -7,6 +7,7 @@ has finished.  So the affinity of workers excludes the processor of the caller, 
 
 from __future__ import annotations
 
+import _thread
 import ctypes
 import os
 import re
@@ -14,62 +15,115 @@ import sys
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from pathlib import Path
 from queue import SimpleQueue
 from typing import Any
 
 from seqarray._arguments import is_integer
+from seqarray._engines import limits
 
 Job = Callable[..., object]
 
-_new_lock = threading.Lock
+_new_lock = _thread.allocate_lock
+_start_thread = _thread.start_new_thread
+_native_id = getattr(threading, "get_native_id", int)
 
 #: The default maximum: this many threads saturate the memory bandwidth of most machines.
 MOST_THREADS = 4
 #: The largest number that `set_num_threads` accepts.
 ALLOWED_THREADS = 256
+#: Seconds after which a caller that waits for a worker looks whether it is in a forked child, which has none.
+_LOOK_FOR_FORK = 1.0
 
 
-#: A job for a worker, and the list for its exceptions.  The thread that acquires the first lock runs the job: the
-#: worker, or the caller if the worker has not begun.  The worker releases the second lock when it has finished.
-_Sent = tuple[threading.Lock, threading.Lock, Job, tuple[Any, ...], list[BaseException]]
+class _Sent:
+    """A job sent to a worker.  Worker and caller both try to claim it, and the one who succeeds runs it.
 
+    Everything here can be repeated after an exception at any point, such as one that a signal handler raises.
+    """
 
-def _run(job: Job, arguments: tuple[Any, ...], errors: list[BaseException]) -> None:
-    try:
-        job(*arguments)
-    except BaseException as error:
-        errors.append(error)
+    __slots__ = ("arguments", "claims", "done", "errors", "finished", "job")
+
+    def __init__(self, job: Job, arguments: tuple[Any, ...], errors: list[BaseException]) -> None:
+        self.job = job
+        self.arguments = arguments
+        self.errors = errors
+        self.claims: dict[str, bool] = {}
+        self.finished = False
+        self.done = _new_lock()
+        self.done.acquire()
+
+    def is_claimed(self, by_worker: bool) -> bool:
+        """Claim the job if nobody has; return whether it is claimed by the one who asks."""
+        return self.claims.setdefault("by worker", by_worker) is by_worker
+
+    def run(self) -> None:
+        try:
+            self.job(*self.arguments)
+        except BaseException as error:
+            self.errors.append(error)
+
+    def wait(self, workers: dict[int, _Worker]) -> None:
+        """Wait until the job has ended, or claim it, so that it never begins; then let go of all that it uses."""
+        while not (self.is_claimed(by_worker=False) or self.finished):
+            if not self.done.acquire(True, _LOOK_FOR_FORK) and workers is not _workers:
+                self.run()  # a signal handler has forked this process, and the worker runs in its parent
+                break
+        # It may stay in the queue of a worker that is busy.
+        self.job, self.arguments, self.errors = int, (), []
 
 
 class _Worker:
-    """A thread that runs jobs for callers."""
+    """A thread that runs jobs for callers, at a place among the others.
 
-    def __init__(self) -> None:
+    The thread enters itself as well as the caller that starts it, and leaves when it ends, for whatever reason.  So a
+    worker that is entered runs, without a lock that a signal handler could find locked by the code it interrupts; for
+    the same reason the thread is none of `threading`, which has such a lock.
+    """
+
+    __slots__ = ("avoided", "inbox", "native_id", "place", "workers")
+
+    def __init__(self, place: int, workers: dict[int, _Worker], processor: int) -> None:
+        self.place = place
+        self.workers = workers
         self.inbox: SimpleQueue[_Sent] = SimpleQueue()
-        self.avoided = -1
-        self.thread = threading.Thread(target=self._work, name="seqarray", daemon=True)
-        self.thread.start()
+        self.avoided = processor
+        self.native_id = 0
 
-    def _work(self) -> None:
-        while True:
-            claim, done, job, arguments, errors = self.inbox.get()
-            if claim.acquire(False):
-                _run(job, arguments, errors)
-            del claim, job, arguments, errors
-            done.release()
-            del done
+    def work(self) -> None:
+        """Run jobs until something ends the thread, or not at all if another worker has the place."""
+        try:
+            self.native_id = _native_id()
+            self._keep_away()
+            _here.pooled = False
+            while self.workers.setdefault(self.place, self) is self:
+                self._work_once()
+        finally:
+            if self.workers.get(self.place) is self:
+                self.workers.pop(self.place, None)
 
-    def send(self, job: Job, arguments: tuple[Any, ...], errors: list[BaseException], processor: int) -> _Sent:
-        if processor != self.avoided and processor >= 0:
+    def _work_once(self) -> None:
+        sent = self.inbox.get()
+        claimed = sent.is_claimed(by_worker=True)
+        try:
+            if claimed:
+                sent.run()
+        finally:
+            if claimed:
+                done, sent.finished = sent.done, True
+                del sent
+                done.release()
+
+    def send(self, sent: _Sent, processor: int) -> None:
+        """Send a job to the worker, and the worker away from a processor."""
+        if processor != self.avoided:
             self.avoided = processor
-            with suppress(OSError):
-                os.sched_setaffinity(self.thread.native_id or 0, _allowed_processors() - {processor})
-        claim, done = _new_lock(), _new_lock()
-        done.acquire()
-        sent = claim, done, job, arguments, errors
+            self._keep_away()
         self.inbox.put(sent)
-        return sent
+
+    def _keep_away(self) -> None:
+        if self.avoided >= 0 and self.native_id:
+            with suppress(OSError):
+                os.sched_setaffinity(self.native_id, _allowed_processors() - {self.avoided})
 
 
 def _current_processor_function() -> Callable[[], int]:
@@ -85,22 +139,13 @@ def _allowed_processors() -> set[int]:
     return set(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else set(range(os.cpu_count() or 1))
 
 
-def _quota() -> float:
-    """Return the number of processors that the control group may use."""
-    with suppress(OSError, ValueError):
-        limit, period = Path("/sys/fs/cgroup/cpu.max").read_text().split()
-        if limit != "max":
-            return int(limit) / int(period)
-    return float("inf")
-
-
 def _default_threads() -> int:
     given = os.environ.get("SEQARRAY_NUM_THREADS")
     if given is not None:
         if not (given.isascii() and given.isdigit() and int(given) > 0):
             raise ValueError(f"SEQARRAY_NUM_THREADS is {given!r}; expected a number of threads")
         return int(given)
-    return max(1, int(min(len(_allowed_processors()), _quota(), MOST_THREADS) + 0.5))
+    return max(1, int(min(len(_allowed_processors()), limits.processor_quota(), MOST_THREADS) + 0.5))
 
 
 #: Names of threads of pools.  Those of a worker of dask begin with its name: "0-Dask-Default-Threads-4743-0".
@@ -108,8 +153,8 @@ _POOL_THREAD = re.compile(r"ThreadPoolExecutor|(.*-)?Dask")
 
 _current_processor = _current_processor_function()
 _num_threads = _default_threads()
-_workers: list[_Worker] = []
-_starting = threading.Lock()
+#: The workers that run, by their place.
+_workers: dict[int, _Worker] = {}
 _here = threading.local()
 _forked = False
 
@@ -181,43 +226,69 @@ def usable_threads() -> int:
 def share(jobs: Sequence[Job], *arguments: Any) -> None:
     """Call jobs with the arguments in parallel: the first in the calling thread, each other one in a worker.
 
-    An exception in any of them is raised after all have ended.  Large copies have evicted the interpreter from the
-    caches of the processor when this runs, so it takes few steps.
+    An exception in any of them, or in the handler of a signal, is raised after all have ended.  Large copies have
+    evicted the interpreter from the caches of the processor when this runs, so it takes few steps.
     """
+    if len(jobs) == 1:
+        jobs[0](*arguments)
+        return
     errors: list[BaseException] = []
-    sent = []
-    count = len(jobs) - 1
-    if count:
-        workers = _workers if len(_workers) >= count else _more_workers(count)
-        processor = _current_processor()
-        for worker, job in zip(workers, jobs[1:], strict=False):
-            sent.append(worker.send(job, arguments, errors, processor))
-    _run(jobs[0], arguments, errors)
-    for job in jobs[1 + len(sent) :]:
-        _run(job, arguments, errors)
-    for claim, done, job, *_ in sent:
-        if claim.acquire(False):
-            _run(job, arguments, errors)
-        else:
-            done.acquire()
+    sent: list[_Sent] = []
+    workers = _workers
+    try:
+        _send(sent, jobs, arguments, errors, workers)
+        for one in sent:
+            if one.is_claimed(by_worker=False):
+                one.run()
+    except BaseException as error:
+        errors += (error,)
+    while sent:
+        try:
+            sent[-1].wait(workers)
+            sent.pop()
+        except BaseException as error:
+            errors += (error,)
     if errors:
-        raise errors[0]
+        try:
+            raise errors[0]
+        finally:
+            errors.clear()  # the traceback refers to this frame, which would keep the result
 
 
-def _more_workers(count: int) -> list[_Worker]:
-    """Start workers until there are `count`, or the system starts no more; return them all."""
-    # A thread started while the interpreter shuts down never runs, and the caller would wait for it forever.
+def _send(
+    sent: list[_Sent],
+    jobs: Sequence[Job],
+    arguments: tuple[Any, ...],
+    errors: list[BaseException],
+    workers: dict[int, _Worker],
+) -> None:
+    """Send all jobs but the first to workers, and run the first; those for which there is no worker, too."""
+    processor = _current_processor()
+    for place, job in enumerate(jobs[1:]):
+        worker = workers.get(place) or _started(place, workers, processor)
+        one = _Sent(job, arguments, errors)
+        sent.append(one)
+        if worker is not None:
+            worker.send(one, processor)
+    first = _Sent(jobs[0], arguments, errors)
+    first.run()
+
+
+def _started(place: int, workers: dict[int, _Worker], processor: int) -> _Worker | None:
+    """Start the worker of a place; None if the system starts no more threads."""
+    # A thread started while the interpreter shuts down never runs.
     if not sys.is_finalizing():
-        with _starting, suppress(RuntimeError):  # no thread can be started while the interpreter shuts down
-            while len(_workers) < count:
-                _workers.append(_Worker())
-    return _workers
+        with suppress(RuntimeError):
+            worker = _Worker(place, workers, processor)
+            _start_thread(worker.work, ())
+            return workers.setdefault(place, worker)
+    return None
 
 
 def _after_fork() -> None:
-    """Discard workers and lock in a child process: threads do not survive a fork, and the lock may have been held."""
-    global _workers, _starting, _forked
-    _workers, _starting, _forked = [], threading.Lock(), True
+    """Discard the workers in a child process: threads do not survive a fork."""
+    global _workers, _forked
+    _workers, _forked = {}, True
 
 
 if hasattr(os, "register_at_fork"):

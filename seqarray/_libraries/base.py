@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from math import prod
 from typing import Any
 
 import array_api_compat
 import numpy as np
 
-from seqarray._dtypes import ONNX_TYPES, STANDARD_TYPES, extension_dtype, native
+from seqarray._dtypes import ONNX_TYPES, STANDARD_TYPES, extension_dtype, itemsize_of, native
 
 Array = Any
 Device = Any
@@ -108,6 +109,10 @@ class Library:
         Nothing, if no other array can be changed through that memory.
         """
         yield np.lib.array_utils.byte_bounds(np.from_dlpack(array))
+
+    def held_memory(self, array: Array) -> tuple[Any, int]:
+        """Return the memory that an array keeps alive, by a key that tells it from others, and its size in bytes."""
+        return id(array), prod(array.shape) * itemsize_of(array.dtype)
 
     def is_part_of_larger(self, array: Array) -> bool:
         """Return whether a pickle of an array would contain more than its own values."""

@@ -41,6 +41,10 @@ class CuPy(Library):
         memory = array.data.mem
         yield memory.ptr, memory.ptr + memory.size
 
+    def held_memory(self, array: Array) -> tuple[Any, int]:
+        memory = array.data.mem
+        return (memory.device_id, memory.ptr or id(array)), int(memory.size)
+
     # Devices.
 
     def device_of(self, array: Array) -> Device:

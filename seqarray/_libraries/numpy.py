@@ -57,6 +57,23 @@ class NumPy(NumPyDtypes):
     def memory_of(self, array: Array) -> Iterator[tuple[int, int]]:
         yield np.lib.array_utils.byte_bounds(array)
 
+    def held_memory(self, array: Array) -> tuple[Any, int]:
+        """Return the object that owns the memory of an array, and its size.
+
+        The base of an array is another array, or what the last one was made of: a buffer, or an owner that does not
+        tell its size but is seen as a whole by that last array.
+        """
+        owner: Any = array
+        while isinstance(owner, _ndarray) and owner.base is not None:
+            array, owner = owner, owner.base
+        if isinstance(owner, _ndarray):
+            return id(owner), owner.nbytes
+        try:
+            with memoryview(owner) as memory:
+                return id(owner), memory.nbytes
+        except (TypeError, ValueError):
+            return id(owner), int(array.nbytes)
+
     def to_host(self, arrays: Sequence[Array], *, copy: bool | None, operator: str) -> list[HostArray]:
         return [array.copy() for array in arrays] if copy is True else list(arrays)
 

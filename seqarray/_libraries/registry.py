@@ -9,6 +9,7 @@ import importlib
 import sys
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from types import ModuleType
 from typing import Any
 
@@ -85,7 +86,9 @@ def _found(array: Array) -> Library:
         raise TypeError(f"{array_type.__name__} is not supported; pass a plain dense array")
     if not array_api_compat.is_array_api_obj(array):
         raise TypeError(f"{array_type.__module__}.{array_type.__qualname__} is not an array")
-    library = library_for(array_api_compat.array_namespace(array))
+    # array_namespace imports even what has been imported, which fails while the interpreter exits.
+    of_numpy = issubclass(array_type, (np.ndarray, np.generic))
+    library = NUMPY if of_numpy else library_for(array_api_compat.array_namespace(array))
     if _unannounced:
         with _adding:
             _announce()
@@ -125,6 +128,21 @@ def _announce() -> None:
             notify(library)
 
 
+def import_namespaces() -> None:
+    """Import the namespaces of the libraries that the program has imported by now.
+
+    Otherwise it is done in the call that meets their first array; a child process that another thread forks meanwhile
+    would wait for the import for ever.
+    """
+    for name, namespace in _NAMESPACES.items():
+        if name in sys.modules and name != "dask":  # which does not import dask.array
+            with suppress(ImportError, AttributeError):  # a module that is being imported itself
+                importlib.import_module(namespace)
+
+
+import_namespaces()
+
+
 def resolve_library(xp: Any, *, operator: str) -> Library | None:
     """Return the library that `xp` stands for: a namespace, its compat module, or the name of either."""
     if xp is None:
@@ -135,7 +153,7 @@ def resolve_library(xp: Any, *, operator: str) -> Library | None:
         try:
             module = _NAMESPACES.get(str(name), str(name))
             # torch.compile does not trace import_module.
-            namespace = sys.modules.get(module) or importlib.import_module(module)
+            namespace = sys.modules.get(module) or _known(module) or importlib.import_module(module)
         except (ImportError, ValueError) as error:
             raise ImportError(f"{operator}: xp is {xp!r}, which cannot be imported: {error}") from None
     if not all(hasattr(namespace, needed) for needed in ("asarray", "concat", "stack")):
@@ -143,6 +161,14 @@ def resolve_library(xp: Any, *, operator: str) -> Library | None:
             f"{operator}: xp is {xp!r}; expected an array namespace or the name of one, such as 'numpy' or 'torch'"
         )
     return library_for(namespace)
+
+
+def _known(name: str) -> Any:
+    """Return the namespace of this name if a library has it: the interpreter forgets its modules when it exits."""
+    for library in _libraries:
+        if getattr(library.namespace, "__name__", None) == name:
+            return library.namespace
+    return None
 
 
 def is_compiling() -> bool:

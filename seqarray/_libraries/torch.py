@@ -66,6 +66,12 @@ class Torch(Library):
         storage = array.untyped_storage()
         yield storage.data_ptr(), storage.data_ptr() + storage.nbytes()
 
+    def held_memory(self, array: Array) -> tuple[Any, int]:
+        if self.is_lazy(array) or not hasattr(array, "untyped_storage"):
+            return super().held_memory(array)
+        storage = array.untyped_storage()
+        return storage.data_ptr() or id(array), int(storage.nbytes())
+
     def is_part_of_larger(self, array: Array) -> bool:
         """Return whether a tensor is a view of a larger storage, all of which torch would pickle."""
         return hasattr(array, "untyped_storage") and array.untyped_storage().nbytes() > array.nbytes

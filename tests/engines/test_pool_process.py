@@ -1,10 +1,12 @@
 """Recycled memory in the life of a process: its limit, its forks, its end, and its peak."""
 
 import os
+import signal
 from pathlib import Path
 
 import pytest
 
+from seqarray._engines import limits
 from seqarray._engines import pool as hostpool
 from tests.engines.pool_arrays import (
     MIB,
@@ -60,6 +62,16 @@ def test_the_default_limit_is_an_eighth_of_memory_or_1_gib(monkeypatch, pages, e
     monkeypatch.delenv("SEQARRAY_HOST_POOL_LIMIT", raising=False)
     values = {"SC_PAGE_SIZE": 4096, "SC_PAGESIZE": 4096, "SC_PHYS_PAGES": pages}
     monkeypatch.setattr(os, "sysconf", values.__getitem__, raising=False)
+    monkeypatch.setattr(limits, "memory_limit", lambda: float("inf"))
+    assert hostpool._default_limit() == expected
+
+
+@pytest.mark.parametrize(("limit", "expected"), [(512 * MIB, 64 * MIB), (1 << 40, 1 << 30), (float("inf"), 1 << 30)])
+def test_the_default_limit_is_an_eighth_of_what_the_control_group_allows(monkeypatch, limit, expected):
+    monkeypatch.delenv("SEQARRAY_HOST_POOL_LIMIT", raising=False)
+    values = {"SC_PAGE_SIZE": 4096, "SC_PAGESIZE": 4096, "SC_PHYS_PAGES": (1 << 40) // 4096}
+    monkeypatch.setattr(os, "sysconf", values.__getitem__, raising=False)
+    monkeypatch.setattr(limits, "memory_limit", lambda: limit)
     assert hostpool._default_limit() == expected
 
 
@@ -117,6 +129,35 @@ def test_the_interpreter_exits_with_live_results(ending):
     assert output_of(f"{POOL}{ending}\nprint('end')") == "end"
 
 
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="this system has no timers")
+def test_used_bytes_are_right_after_calls_that_a_signal_interrupts():
+    script = f"""{POOL}
+import random, signal
+class Timeout(Exception): pass
+def time_out(*_): raise Timeout
+signal.signal(signal.SIGALRM, time_out)
+sys.unraisablehook = lambda *_: None  # Python drops what is raised within a finalizer
+sa.set_num_threads(2)
+parts = [np.ones(16 * MIB, np.uint8) for _ in range(2)]
+sa.concat_from_sequence(parts, axis=0)
+chance, interrupted = random.Random(1), 0
+for _ in range(400):
+    result = None
+    try:
+        signal.setitimer(signal.ITIMER_REAL, chance.uniform(1e-5, chance.choice([2e-4, 1e-2])))
+        result = sa.concat_from_sequence(parts, axis=0)
+        result = None
+        result = sa.concat_from_sequence(parts, axis=0)
+        result = None
+        signal.setitimer(signal.ITIMER_REAL, 0)
+    except Timeout:
+        interrupted += 1
+result = None
+print(interrupted > 100, sa.host_pool.used_bytes(), sa.host_pool.total_bytes() <= 64 * MIB)
+"""
+    assert output_of(script) == "True 0 True"
+
+
 @needs_fork
 def test_results_survive_a_fork():
     script = f"""{POOL}
@@ -154,7 +195,6 @@ def test_a_child_forked_while_threads_make_and_drop_results_works():
     script = f"""{POOL}
 import warnings
 warnings.simplefilter("ignore", DeprecationWarning)
-make(0)  # what is imported on first use, is: a child cannot take an import lock that another thread held
 stop = threading.Event()
 def keep_making(value):
     while not stop.is_set():

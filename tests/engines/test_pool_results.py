@@ -1,5 +1,7 @@
 """Which results are made in recycled memory, and what they are like."""
 
+import copy
+import pickle
 from collections.abc import Callable
 from typing import Any
 
@@ -8,6 +10,7 @@ import numpy as np
 import pytest
 
 import seqarray as sa
+from seqarray._engines import pool as hostpool
 from seqarray._engines.settings import settings
 from tests.engines.pool_arrays import (
     FLOAT,
@@ -143,3 +146,25 @@ def test_results_are_made_in_the_pool_from_32_mib_on(results_pool, rows):
     assert joined[rows // 2 - 1, -1] == 0
     assert joined[rows // 2, 0] == 1
     assert pool.used_bytes() in (0, 32 * MIB)
+
+
+def test_the_owner_of_a_block_cannot_be_copied(pool):
+    array = filled(pool, 7)
+    owner = array
+    while isinstance(owner, np.ndarray):
+        owner = owner.base
+    for duplicate in (copy.copy, copy.deepcopy, pickle.dumps):
+        with pytest.raises(TypeError, match="copy the array"):
+            duplicate(owner)
+    other = filled(pool, 8)
+    assert not np.shares_memory(array, other)
+    for duplicate in (copy.copy, copy.deepcopy, lambda array: pickle.loads(pickle.dumps(array))):
+        assert not np.shares_memory(duplicate(array), array)
+        assert (duplicate(array) == 7).all()
+
+
+def test_an_owner_that_was_never_finished_gives_nothing_back(pool):
+    filled(pool, 7)
+    idle = pool.total_bytes()
+    hostpool._Lease.__new__(hostpool._Lease)
+    assert (pool.used_bytes(), pool.total_bytes()) == (0, idle)

@@ -1,6 +1,11 @@
 """Threads that share the copies of large NumPy arrays: how many, what they run, and that nothing gets lost."""
 
+import ctypes
+import gc
 import os
+import random
+import signal
+import sys
 import threading
 import time
 import weakref
@@ -27,9 +32,9 @@ needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system can
 
 
 @pytest.fixture
-def workers(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+def workers(monkeypatch: pytest.MonkeyPatch) -> dict[int, Any]:
     """The workers, none at first."""
-    started: list[Any] = []
+    started: dict[int, Any] = {}
     monkeypatch.setattr(hostthreads, "_workers", started)
     return started
 
@@ -49,7 +54,7 @@ def wait_for(event: threading.Event) -> None:
 def meet(barrier: threading.Barrier) -> int:
     """Wait for the jobs in all other threads; the thread in which that was."""
     barrier.wait(PATIENCE)
-    return threading.get_ident()
+    return threading.get_native_id()
 
 
 def threads_of(count: int) -> list[int]:
@@ -110,6 +115,8 @@ import os, pathlib
 processors, quota, read_text = {processors}, {quota!r}, pathlib.Path.read_text
 def read(path, *arguments, **keywords):
     if str(path) != "/sys/fs/cgroup/cpu.max":
+        if "cgroup" in str(path):
+            raise FileNotFoundError(path)
         return read_text(path, *arguments, **keywords)
     if quota is None:
         raise FileNotFoundError(path)
@@ -139,7 +146,7 @@ print(sa.get_num_threads())
         (2, "300000 100000\n", 2),
     ],
 )
-def test_the_default_respects_affinity_quota_and_memory(processors, quota, expected):
+def test_the_default_respects_affinity_and_quota(processors, quota, expected):
     assert threads_by_default(processors, quota) == str(expected)
 
 
@@ -247,7 +254,7 @@ def test_an_ordinary_thread_may_use_all(threads_before):
 # Sharing.
 
 
-def refuse_to_start(thread: threading.Thread) -> None:
+def refuse_to_start(*_: Any) -> int:
     raise RuntimeError("can't start new thread")
 
 
@@ -263,15 +270,15 @@ def test_one_job_needs_no_worker(workers):
     ran: list[int] = []
     hostthreads.share([lambda: ran.append(threading.get_ident())])
     assert ran == [threading.get_ident()]
-    assert workers == []
+    assert workers == {}
 
 
 @pytest.mark.parametrize("count", [2, 3, 5])
 def test_jobs_run_at_the_same_time_in_threads_of_their_own(workers, count):
     threads = threads_of(count)
-    assert threads[0] == threading.get_ident()
+    assert threads[0] == threading.get_native_id()
     assert len(set(threads)) == count
-    assert set(threads[1:]) == {worker.thread.ident for worker in workers}
+    assert set(threads[1:]) == {worker.native_id for worker in workers.values()}
 
 
 def test_workers_are_used_again(workers):
@@ -323,40 +330,38 @@ def test_jobs_are_not_kept(workers):
 
 
 def test_more_jobs_than_workers_run_in_the_caller(workers, monkeypatch):
-    start = threading.Thread.start
+    start = hostthreads._start_thread
 
-    def start_two(thread: threading.Thread) -> None:
-        if len(workers) == 2:
-            raise RuntimeError("can't start new thread")
-        start(thread)
+    def start_two(*arguments: Any) -> int:
+        return refuse_to_start() if len(workers) == 2 else start(*arguments)
 
-    monkeypatch.setattr(threading.Thread, "start", start_two)
+    monkeypatch.setattr(hostthreads, "_start_thread", start_two)
     barrier, ran = threading.Barrier(3), []
 
     def met(index: int) -> None:
         ran.append((index, meet(barrier)))
 
     def alone(index: int) -> None:
-        ran.append((index, threading.get_ident()))
+        ran.append((index, threading.get_native_id()))
 
     hostthreads.share([*(partial(met, index) for index in range(3)), *(partial(alone, index) for index in range(3, 8))])
     threads = dict(ran)
     assert sorted(index for index, _ in ran) == list(range(8))
-    assert {threads[index] for index in (0, *range(3, 8))} == {threading.get_ident()}
+    assert {threads[index] for index in (0, *range(3, 8))} == {threading.get_native_id()}
     assert len(set(threads.values())) == 3
 
 
 def test_where_no_thread_can_be_started_the_caller_runs_all(workers, monkeypatch):
-    monkeypatch.setattr(threading.Thread, "start", refuse_to_start)
+    monkeypatch.setattr(hostthreads, "_start_thread", refuse_to_start)
     ran: list[int] = []
     hostthreads.share([lambda: ran.append(threading.get_ident())] * 4)
     assert ran == [threading.get_ident()] * 4
-    assert workers == []
+    assert workers == {}
 
 
 def test_workers_start_once_there_are_threads_again(workers, monkeypatch):
     with monkeypatch.context() as patched:
-        patched.setattr(threading.Thread, "start", refuse_to_start)
+        patched.setattr(hostthreads, "_start_thread", refuse_to_start)
         hostthreads.share([int, int])
     assert len(set(threads_of(2))) == 2
 
@@ -446,7 +451,7 @@ def test_an_exception_in_a_job_that_the_caller_claims_reaches_it(workers, keep_b
 
 
 def test_an_exception_in_a_job_without_a_worker_reaches_the_caller(workers, monkeypatch):
-    monkeypatch.setattr(threading.Thread, "start", refuse_to_start)
+    monkeypatch.setattr(hostthreads, "_start_thread", refuse_to_start)
     ran: list[int] = []
     with pytest.raises(Failure):
         hostthreads.share([partial(ran.append, 0), fail, partial(ran.append, 2)])
@@ -479,6 +484,251 @@ def test_workers_survive_exceptions(workers):
     assert len(workers) == 2
 
 
+def test_a_finished_call_that_failed_keeps_nothing(workers):
+    class Held:
+        pass
+
+    def job(held: Held) -> None:
+        raise Failure
+
+    held = Held()
+    alive = weakref.ref(held)
+    gc.disable()
+    try:
+        with pytest.raises(Failure):
+            hostthreads.share([job, job], held)
+        del held
+        threads_of(2)
+        assert alive() is None
+    finally:
+        gc.enable()
+
+
+# Signals, finalizers and threads that end.
+
+
+def interrupt(worker: Any) -> None:
+    """Raise SystemExit in a worker, as tools that stop threads do, and wait until it has ended."""
+    (ident,) = (ident for ident, frame in sys._current_frames().items() if worker in find_self(frame))
+    raise_in = ctypes.pythonapi.PyThreadState_SetAsyncExc
+    assert raise_in(ctypes.c_ulong(ident), ctypes.py_object(SystemExit)) == 1
+    worker.inbox.put(hostthreads._Sent(int, (), []))
+    deadline = time.monotonic() + PATIENCE
+    while worker.place in worker.workers and time.monotonic() < deadline:
+        time.sleep(0.001)
+    assert worker.place not in worker.workers
+
+
+def find_self(frame: Any) -> list[Any]:
+    found = []
+    while frame is not None:
+        found.append(frame.f_locals.get("self"))
+        frame = frame.f_back
+    return found
+
+
+def test_a_worker_that_has_ended_is_replaced(workers):
+    before = threads_of(3)
+    ended = workers[1]
+    interrupt(ended)
+    after = threads_of(3)
+    assert (after[1], after[2] == before[2]) == (before[1], False)
+    assert ended not in workers.values()
+
+
+def test_what_was_sent_to_a_worker_that_has_ended_runs_and_is_not_kept(workers):
+    class Held:
+        pass
+
+    threads_of(2)
+    ended = workers[0]
+    interrupt(ended)
+    workers[0] = ended  # as a caller sees it that has looked before
+    held = Held()
+    alive, ran = weakref.ref(held), []
+    hostthreads.share([lambda held: ran.append(1), lambda held: ran.append(2)], held)
+    del held
+    assert ran == [1, 2]
+    assert alive() is None
+
+
+def test_callers_start_a_worker_together_and_one_of_them_stays(workers, monkeypatch):
+    start, barrier = hostthreads._start_thread, threading.Barrier(4)
+
+    def start_together(*arguments: Any) -> int:
+        barrier.wait(PATIENCE)
+        return start(*arguments)
+
+    monkeypatch.setattr(hostthreads, "_start_thread", start_together)
+    ran: list[int] = []
+    callers = [
+        threading.Thread(target=hostthreads.share, args=([partial(ran.append, 1), partial(ran.append, 2)],))
+        for _ in range(4)
+    ]
+    for caller in callers:
+        caller.start()
+    for caller in callers:
+        caller.join(PATIENCE)
+        assert not caller.is_alive()
+    assert sorted(ran) == [1] * 4 + [2] * 4
+    assert list(workers) == [0]
+    monkeypatch.undo()
+    assert len(set(threads_of(2))) == 2
+
+
+@pytest.fixture
+def on_alarm() -> Iterator[Callable[[Callable[[], None]], None]]:
+    """Has a function called by the handler of a signal, which `signal.setitimer` sends."""
+    if not hasattr(signal, "setitimer"):
+        pytest.skip("this system has no timers")
+    before = signal.getsignal(signal.SIGALRM)
+
+    def on_alarm(call: Callable[[], None]) -> None:
+        signal.signal(signal.SIGALRM, lambda *_: call())
+
+    yield on_alarm
+    signal.setitimer(signal.ITIMER_REAL, 0)
+    signal.signal(signal.SIGALRM, before)
+
+
+def test_a_signal_handler_may_share_while_workers_are_started(workers, monkeypatch, on_alarm):
+    start, depth, ran = hostthreads._start_thread, [0], []
+
+    def share() -> None:
+        hostthreads.share([partial(ran.append, index) for index in range(3)])
+
+    def start_interrupted(*arguments: Any) -> int:
+        depth[0] += 1
+        if depth[0] < 4:
+            signal.raise_signal(signal.SIGALRM)
+        started = start(*arguments)
+        if depth[0] < 8:
+            depth[0] += 1
+            signal.raise_signal(signal.SIGALRM)
+        return started
+
+    on_alarm(share)
+    monkeypatch.setattr(hostthreads, "_start_thread", start_interrupted)
+    share()
+    assert len(ran) % 3 == 0
+    assert len(ran) > 9
+    assert sorted(workers) == [0, 1]
+    assert len(set(threads_of(3))) == 3
+
+
+def test_signal_handlers_may_share_at_any_point(workers, on_alarm):
+    calls = [0, 0]
+
+    def share(which: int) -> None:
+        ran: list[int] = []
+        hostthreads.share([partial(ran.append, index) for index in range(4)])
+        assert sorted(ran) == [0, 1, 2, 3]
+        calls[which] += 1
+
+    on_alarm(partial(share, 1))
+    signal.setitimer(signal.ITIMER_REAL, 1e-4, 1e-4)
+    deadline = time.monotonic() + 0.5
+    while time.monotonic() < deadline:
+        workers.clear()
+        share(0)
+    assert min(calls) > 10
+
+
+def test_an_exception_of_a_signal_handler_is_raised_after_all_jobs_have_ended(workers, on_alarm):
+    """At any point: none runs or begins afterwards."""
+
+    class Timeout(BaseException):
+        pass
+
+    def time_out() -> None:
+        raise Timeout
+
+    on_alarm(time_out)
+    chance, interrupted = random.Random(1), 0
+    for _ in range(300):
+        running: list[int] = []
+
+        def job(running: list[int]) -> None:
+            running.append(1)
+            time.sleep(5e-4)
+            running.append(-1)
+
+        if chance.random() < 0.1:
+            workers.clear()
+        try:
+            signal.setitimer(signal.ITIMER_REAL, chance.uniform(1e-5, 1e-3))
+            hostthreads.share([job] * 3, running)
+            signal.setitimer(signal.ITIMER_REAL, 0)
+        except Timeout:
+            interrupted += 1
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            seen = running.copy()
+            time.sleep(1e-3)
+            assert running == seen
+        # A job of the caller may have been interrupted itself.
+        assert sum(running) <= 1
+    assert interrupted > 50
+
+
+@needs_fork
+def test_a_child_that_a_signal_handler_forks_has_the_jobs_done():
+    script = f"""
+import os, signal, threading, time, warnings
+from seqarray._engines import threads as hostthreads
+warnings.simplefilter("ignore", DeprecationWarning)
+begun, children, parent = threading.Event(), [], os.getpid()
+def fork(*_):
+    children.append(os.fork())
+signal.signal(signal.SIGUSR1, fork)
+ran = []
+def first():
+    begun.wait({PATIENCE})
+    os.kill(os.getpid(), signal.SIGUSR1)
+def second():
+    begun.set()
+    time.sleep(0.2)
+    ran.append(os.getpid())
+hostthreads.share([first, second])
+assert ran == [os.getpid()]
+if os.getpid() != parent:
+    os._exit(0)
+print(os.waitpid(children[0], 0)[1])
+"""
+    assert output_of(script) == "0"
+
+
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="this system has no timers")
+def test_a_result_is_not_written_after_the_call_has_raised():
+    script = """
+import random, signal, time
+import numpy as np
+import seqarray as sa
+class Timeout(Exception): pass
+def time_out(*_): raise Timeout
+signal.signal(signal.SIGALRM, time_out)
+sa.set_num_threads(2)
+n = 4 << 20
+parts = [np.ones(n, np.uint8) for _ in range(8)]
+out = np.zeros(8 * n, np.uint8)
+start = time.perf_counter()
+sa.concat_from_sequence(parts, axis=0, out=out)
+taken = time.perf_counter() - start
+chance, late = random.Random(1), 0
+for _ in range(60):
+    out[:] = 0
+    try:
+        signal.setitimer(signal.ITIMER_REAL, chance.uniform(taken / 10, taken))
+        sa.concat_from_sequence(parts, axis=0, out=out)
+        signal.setitimer(signal.ITIMER_REAL, 0)
+    except Timeout:
+        out[:] = 7
+        time.sleep(0.01)
+        late += bool((out != 7).any())
+print(late)
+"""
+    assert output_of(script) == "0"
+
+
 # Where threads run.
 
 
@@ -505,8 +755,8 @@ def test_the_affinity_of_the_caller_never_changes(workers):
 @needs_affinity
 def test_workers_stay_on_processors_of_this_process(workers):
     threads_of(3)
-    for worker in workers:
-        assert os.sched_getaffinity(worker.thread.native_id) <= os.sched_getaffinity(0)
+    for worker in workers.values():
+        assert os.sched_getaffinity(worker.native_id) <= os.sched_getaffinity(0)
 
 
 @needs_affinity

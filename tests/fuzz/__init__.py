@@ -1,0 +1,1 @@
+"""Random operations against lists of NumPy arrays: `python -m tests.fuzz`."""
