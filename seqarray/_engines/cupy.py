@@ -404,7 +404,7 @@ def _scatter(array: CuPyArray, cut: Cut, starts: Column, stops: Column) -> Run:
     first, step = base.data.ptr, packed.cut.step * array.itemsize
     matrix, pitch = array.data.ptr, length * width
     if isinstance(starts, range):
-        size = starts.step
+        size = stops[0] - starts[0]  # the step of one reversed chunk is negative
         launcher.copy_uniform(True, matrix, rows, pitch, size * width, first, size * step, matrix_stride=stride)
     elif len(starts) <= FEW:
         places = [int(start) for start in starts]

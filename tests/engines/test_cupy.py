@@ -1,6 +1,7 @@
 """The CUDA engine: how many launches, allocations and transfers it takes, on CuPy on the host."""
 
 import gc
+import pickle
 from operator import itemgetter
 
 import numpy as np
@@ -420,3 +421,22 @@ def test_chunks_are_picked_without_a_view_of_each(cupy, counting, count_calls):
     sa.concat_from_sequence(sequence, axis=0)
     assert len(made) <= 3
     assert itemgetter(0)(sequence.shapes) == (3, 1)
+
+
+@pytest.mark.parametrize("axis", [0, 1, 2])
+@pytest.mark.parametrize("split", [2, [2, 2]])
+@pytest.mark.parametrize("copy", [None, True])
+def test_single_reversed_chunks_are_joined(cupy, axis, split, copy):
+    x = cupy.arange(1, 65).reshape(4, 4, 4)
+    for chunks in (
+        sa.split_to_sequence(x, split, axis=1, copy=copy)[:1][::-1],
+        sa.split_to_sequence(x, split, axis=1, copy=copy)[1:][::-3],
+        sa.split_to_sequence(x[:, :, ::2], split, axis=1, copy=copy)[:1][::-1],
+    ):
+        expected = chunks[0].get()
+        assert sa.concat_from_sequence(chunks, axis=axis).get().tolist() == expected.tolist()
+        stacked = sa.concat_from_sequence(chunks, axis=axis, new_axis=1)
+        assert stacked.get().tolist() == np.expand_dims(expected, axis).tolist()
+        assert sa.sequence_construct(*chunks, copy=True)[0].get().tolist() == expected.tolist()
+        assert chunks.to(xp="numpy")[0].tolist() == expected.tolist()
+        assert pickle.loads(pickle.dumps(chunks))[0].get().tolist() == expected.tolist()
