@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import nullcontext
 from typing import Any
 
 from seqarray._arguments import integer
 from seqarray._dtypes import as_element_type
 from seqarray._kind import as_array
+from seqarray._libraries import is_compiling
 from seqarray._sequence import ArraySequence, as_sequence, empty_kind, make
 
 
@@ -91,7 +92,7 @@ def sequence_map(
     kind = sequence._kind
     # The device of the elements is current in the body: some libraries compute on the current device only.
     with nullcontext() if kind.library is None else kind.library.on_device(kind.device):
-        results = [body(*arguments) for arguments in zip(sequence, *others, strict=True)]
+        results = _called(body, zip(sequence, *others, strict=True))
     is_tuple = any(isinstance(result, tuple) for result in results) or (not results and (n_outputs or 1) > 1)
     count = _count(results, n_outputs, is_tuple)
     if types is not None and len(types) != count:
@@ -113,6 +114,21 @@ def _count(results: list[Any], n_outputs: int | None, is_tuple: bool) -> int:
     count = n_outputs or 1
     for index, result in enumerate(results):
         if isinstance(result, tuple) != is_tuple:
+def _called(body: Callable[..., Any], calls: Iterable[tuple[Any, ...]]) -> list[Any]:
+    """Return the results of the body; an exception of it gets a note that says for which element."""
+    # torch.compile cannot leave a graph, and come back to it, within a try statement.
+    if is_compiling():
+        return [body(*arguments) for arguments in calls]
+    results: list[Any] = []
+    try:
+        for arguments in calls:
+            results.append(body(*arguments))  # noqa: PERF401  (their number is needed)
+    except Exception as error:
+        error.add_note(f"sequence_map: raised by body for element {len(results)}")
+        raise
+    return results
+
+
             raise TypeError(f"sequence_map: body returned a tuple for some elements, but not for element {index}")
         number = len(result) if is_tuple else 1
         if index == 0 and n_outputs is None:

@@ -306,3 +306,15 @@ def test_over_an_empty_sequence_a_type_that_the_library_cannot_hold_is_refused()
     pytest.importorskip("torch", reason="torch is not installed")
     with pytest.raises(TypeError, match=r"^sequence_map: (?=.*torch)(?=.*string)"):
         sa.sequence_map(sa.sequence_empty(xp="torch"), body=refuse, dtypes=["string"])
+
+
+def test_an_exception_of_the_body_says_for_which_element():
+    def body(element, other):
+        if element.size == 2:
+            raise ZeroDivisionError("no quotient")
+        return element
+
+    sequence = [np.ones(1), np.ones(3), np.ones(2)]
+    with pytest.raises(ZeroDivisionError, match="no quotient") as raised:
+        sa.sequence_map(sequence, np.ones(1), body=body)
+    assert raised.value.__notes__ == ["sequence_map: raised by body for element 2"]
