@@ -61,8 +61,8 @@ def library_of(array: Array) -> Library:
     Raises
     ------
     TypeError
-        For anything that is not an array, and for masked arrays, matrices and sparse arrays, which have no plain
-        rectangular memory to join or to cut.
+        For anything that is not an array; for masked arrays, matrices and sparse arrays, which have no plain
+        rectangular memory to join or to cut; and for NumPy arrays of classes with rules of their own.
     """
     try:
         return _by_type[type(array)]
@@ -84,6 +84,11 @@ def _found(array: Array) -> Library:
         or array_api_compat.is_pydata_sparse_array(array)
     ):
         raise TypeError(f"{array_type.__name__} is not supported; pass a plain dense array")
+    if issubclass(array_type, np.ndarray) and array_type.__array_function__ is not np.ndarray.__array_function__:
+        raise TypeError(
+            f"{array_type.__module__}.{array_type.__qualname__} has rules of its own for joining and splitting "
+            "(__array_function__), which would be lost, and with them units or masks; pass a plain array"
+        )
     if not array_api_compat.is_array_api_obj(array):
         raise TypeError(f"{array_type.__module__}.{array_type.__qualname__} is not an array")
     # array_namespace imports even what has been imported, which fails while the interpreter exits.

@@ -67,6 +67,63 @@ def test_arrays_without_plain_memory_are_not_supported():
     assert sa.ArraySequence([np.ones(1)]).namespace.__name__ == "array_api_compat.numpy"
 
 
+class Metres(np.ndarray):
+    """An array with rules of its own for joining, as of units or masks."""
+
+    def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
+        raise AssertionError("lengths have to be converted")
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda m, x: sa.ArraySequence([m]),
+        lambda m, x: sa.ArraySequence([x, m]),
+        lambda m, x: sa.sequence_construct(x, m),
+        lambda m, x: sa.sequence_construct(m, m, copy=True),
+        lambda m, x: sa.sequence_insert([x], m),
+        lambda m, x: sa.sequence_insert(sa.sequence_empty("float64"), m),
+        lambda m, x: sa.sequence_at([m], 0),
+        lambda m, x: sa.concat_from_sequence([m, m], axis=0),
+        lambda m, x: sa.concat_from_sequence([x, m], axis=0, new_axis=1),
+        lambda m, x: sa.split(m, [1, 2]),
+        lambda m, x: sa.split_to_sequence(m, 2, copy=None),
+        lambda m, x: sa.sequence_map([x], m, body=lambda a, b: a),
+        lambda m, x: sa.sequence_map([x], body=lambda a: m),
+        lambda m, x: sa.opset.run("SequenceConstruct", [m], opset=11),
+        lambda m, x: sa.testing.to_numpy(m),
+    ],
+)
+def test_numpy_arrays_with_rules_of_their_own_are_refused_at_every_entrance(call):
+    x = np.arange(3.0)
+    with pytest.raises(TypeError, match=r" must be an array: .*Metres has rules of its own for joining and splitting"):
+        call(x.view(Metres), x)
+
+
+def test_the_result_is_not_written_into_one_either():
+    x = np.arange(3.0)
+    with pytest.raises(TypeError, match=r"out is of type Metres; expected an array of numpy"):
+        sa.concat_from_sequence([x], axis=0, out=np.zeros(3).view(Metres))
+    with pytest.raises(TypeError, match=r"split is .*Metres.*; expected an integer"):
+        sa.split(x, np.asarray([1, 2]).view(Metres))
+
+
+def test_numpy_subclasses_without_such_rules_are_arrays(tmp_path):
+    plain = np.arange(6.0)
+    mapped = np.memmap(tmp_path / "numbers", plain.dtype, "w+", shape=plain.shape)
+    mapped[:] = plain
+    records = np.rec.fromarrays([np.arange(3), np.ones(3)], names="a,b")
+    for array in (mapped, records):
+        sequence = sa.split_to_sequence(array, 2)
+        joined = sa.concat_from_sequence(sequence, axis=0)
+        assert type(joined) is np.ndarray
+        assert joined.tolist() == array.tolist()
+        assert sa.concat_from_sequence([array[:1], array[1:]], axis=0).tolist() == array.tolist()
+    out = np.memmap(tmp_path / "result", plain.dtype, "w+", shape=plain.shape)
+    assert sa.concat_from_sequence([plain[:2], plain[2:]], axis=0, out=out) is out
+    assert out.tolist() == plain.tolist()
+
+
 def test_the_device_of_an_array(backend, array):
     device = sa.ArraySequence([array]).device
     assert device == array_api_compat.device(array)
