@@ -125,7 +125,8 @@ def _view(
             f"concat_from_sequence: joining {len(sequence)} {kind.library.name} arrays takes a copy; "
             "pass copy=True or copy=None"
         )
-    return view
+    # The caller may change the shape of the result in place, but not that of the base of a run.
+    return kind.library.own_view(view) if isinstance(block, Run) and view is source and view is not None else view
 
 
 def _joined_shape(shapes: list[Shape], axis: int, stack: bool) -> Shape:

@@ -109,11 +109,6 @@ def sequence_map(
     return tuple(outputs) if is_tuple else outputs[0]
 
 
-def _count(results: list[Any], n_outputs: int | None, is_tuple: bool) -> int:
-    """Return the number of outputs; check that every result of the body has it."""
-    count = n_outputs or 1
-    for index, result in enumerate(results):
-        if isinstance(result, tuple) != is_tuple:
 def _called(body: Callable[..., Any], calls: Iterable[tuple[Any, ...]]) -> list[Any]:
     """Return the results of the body; an exception of it gets a note that says for which element."""
     # torch.compile cannot leave a graph, and come back to it, within a try statement.
@@ -129,6 +124,11 @@ def _called(body: Callable[..., Any], calls: Iterable[tuple[Any, ...]]) -> list[
     return results
 
 
+def _count(results: list[Any], n_outputs: int | None, is_tuple: bool) -> int:
+    """Return the number of outputs; check that every result of the body has it."""
+    count = n_outputs or 1
+    for index, result in enumerate(results):
+        if isinstance(result, tuple) != is_tuple:
             raise TypeError(f"sequence_map: body returned a tuple for some elements, but not for element {index}")
         number = len(result) if is_tuple else 1
         if index == 0 and n_outputs is None:

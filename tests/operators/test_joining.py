@@ -1,5 +1,6 @@
 """Joining the elements of a sequence: axes, shapes, element types and `out=`."""
 
+import warnings
 from itertools import product
 from typing import Any
 
@@ -9,6 +10,7 @@ import pytest
 
 import seqarray as sa
 from seqarray.testing import assert_arrays_equal
+from tests.helpers import blocks_of
 
 AxisError = np.exceptions.AxisError
 
@@ -606,3 +608,23 @@ def test_byte_orders_mix_whatever_the_length_of_the_list(count):
         joined = sa.concat_from_sequence(given, axis=0)
         assert joined.dtype == np.dtype("=f8")
         assert joined.tolist() == np.concatenate(given).tolist()
+
+
+@pytest.mark.parametrize("copy", [None, False])
+@pytest.mark.backends("numpy", "torch", "cupy")
+def test_a_view_of_all_chunks_can_be_reshaped_in_place(backend, copy):
+    x = backend.array(np.arange(12.0, dtype=np.float32))
+    for sequence in (sa.split_to_sequence(x, 3), sa.split_to_sequence(x, 3, copy=None)):
+        if backend.name == "torch" and isinstance(blocks_of(sequence)[0], tuple):
+            continue
+        joined = sa.concat_from_sequence(sequence, axis=0, copy=copy)
+        if backend.name == "torch":
+            joined.resize_(3, 4)
+        else:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                joined.shape = (3, 4)
+        assert joined.shape == (3, 4)
+        assert sequence.shapes == ((3,),) * 4
+        assert [tuple(chunk.shape) for chunk in sequence] == [(3,)] * 4
+        assert sa.concat_from_sequence(sequence, axis=0).shape == (12,)
