@@ -314,7 +314,7 @@ class ArraySequence(Generic[ArrayT]):
         --------
         >>> import numpy as np
         >>> import seqarray as sa
-        >>> few = sa.split_to_sequence(np.zeros(1000, dtype=np.int8), 10)[:2]
+        >>> few = sa.split_to_sequence(np.zeros(1000, dtype=np.int8), 10, copy=None)[:2]
         >>> few.nbytes, few.nbytes_held
         (20, 1000)
         >>> sa.sequence_construct(*few, copy=True).nbytes_held

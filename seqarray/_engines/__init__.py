@@ -24,6 +24,9 @@ __all__ = ["Engine", "engine_for", "get_num_threads", "host_pool", "set_num_thre
 class Engine(Protocol):
     """The interface of every engine.  Axes are counted from the front and in range, and sizes add up."""
 
+    #: Whether `join` refuses dtypes and devices that differ, so that those of a list need not be compared before.
+    compares_elements: bool
+
     def join(self, blocks: Blocks, axis: int, stack: bool, kind: Kind, out: Any = None) -> Array:
         """Join elements along an axis that they have or, with `stack`, along a new one.
 

@@ -35,6 +35,10 @@ _current_device = cupy.cuda.runtime.getDevice
 _already_current = nullcontext()
 
 
+#: `join` compares dtypes and devices, see `Engine`.
+compares_elements = True
+
+
 class _Join(NamedTuple):
     """A planned join: everything but the memory of its result."""
 

@@ -26,6 +26,10 @@ _ndarray = np.ndarray
 _concatenate: Callable[..., NumPyArray] = np.concatenate
 
 
+#: `join` compares dtypes and devices, see `Engine`.
+compares_elements = True
+
+
 def join(blocks: Blocks, axis: int, stack: bool, kind: Kind, out: NumPyArray | None = None) -> NumPyArray:
     """Join elements along an axis that they have or, with `stack`, along a new one."""
     block = blocks[0]

@@ -11,6 +11,9 @@ from seqarray._kind import Kind
 from seqarray._libraries import Array
 from seqarray._views import Cut, Run
 
+#: A namespace may promote dtypes, see `Engine`.
+compares_elements = False
+
 
 def join(blocks: Blocks, axis: int, stack: bool, kind: Kind, out: Any = None) -> Array:
     """Join elements along an axis that they have or, with `stack`, along a new one."""

@@ -35,7 +35,7 @@ class NumPy(NumPyDtypes):
             return True
         if list(map(type, arrays)).count(_ndarray) != count:
             return False
-        compared_by_join = to_join and dtype.kind in "biufc" and dtype.isnative
+        compared_by_join = to_join and self.engine.compares_elements and dtype.kind in "biufc" and dtype.isnative
         return compared_by_join or [array.dtype for array in arrays].count(dtype) == count
 
     def kind_key(self, array: Array) -> Any:

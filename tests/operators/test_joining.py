@@ -610,6 +610,7 @@ def test_byte_orders_mix_whatever_the_length_of_the_list(count):
         assert joined.tolist() == np.concatenate(given).tolist()
 
 
+@pytest.mark.engine
 @pytest.mark.parametrize("copy", [None, False])
 @pytest.mark.backends("numpy", "torch", "cupy")
 def test_a_view_of_all_chunks_can_be_reshaped_in_place(backend, copy):
