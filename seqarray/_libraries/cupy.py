@@ -28,15 +28,13 @@ class CuPy(Library):
     def are_alike(self, arrays: Sequence[Array], to_join: bool = False) -> bool:
         """Return whether arrays agree in type, dtype and device; the engine compares devices while it joins."""
         first, count = arrays[0], len(arrays)
-        compared = to_join and self.engine.compares_elements
-        return (
-            list(map(type, arrays)).count(type(first)) == count
-            and [array.dtype for array in arrays].count(first.dtype) == count
-            and (
-                (to_join and self.engine.compares_elements)
-                or [array.data.device_id for array in arrays].count(first.data.device_id) == count
-            )
-        )
+        if list(map(type, arrays)).count(type(first)) != count:
+            return False
+        if [array.dtype for array in arrays].count(first.dtype) != count:
+            return False
+        if to_join and self.engine.compares_elements:
+            return True
+        return [array.data.device_id for array in arrays].count(first.data.device_id) == count
 
     def own_view(self, array: Array) -> Array:
         return array.view()
