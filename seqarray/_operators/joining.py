@@ -112,11 +112,10 @@ def _view(
         raise ValueError(f"concat_from_sequence: out= is written to, so copy must be True, not {copy}")
     assert kind.library is not None
     block, source, view = blocks[0], None, None
-    if len(blocks) > 1:
-        pass
-    elif isinstance(block, Run) and stack == block.cut.dropped and axis == block.cut.axis:
+    alone = len(blocks) == 1
+    if alone and isinstance(block, Run) and stack == block.cut.dropped and axis == block.cut.axis:
         source, view = block.base, block.rejoined()
-    elif len(block) == 1:
+    if alone and view is None and len(block) == 1:
         source = block[0]
         view = source[(*(slice(None),) * axis, None, ...)] if stack else source
     if copy is False and (view is None or (kind.library.slices_are_copies and view is not source)):

@@ -629,3 +629,15 @@ def test_a_view_of_all_chunks_can_be_reshaped_in_place(backend, copy):
         assert sequence.shapes == ((3,),) * 4
         assert [tuple(chunk.shape) for chunk in sequence] == [(3,)] * 4
         assert sa.concat_from_sequence(sequence, axis=0).shape == (12,)
+
+
+@pytest.mark.parametrize("copy", [None, False])
+@pytest.mark.parametrize("sizes", [[4], [1, 3]])
+@pytest.mark.backends("numpy", "cupy")
+def test_a_single_chunk_of_a_copied_split_is_joined_as_a_view(backend, sizes, copy):
+    x = backend.array(np.arange(8, dtype=np.float32).reshape(2, 4))
+    chunk = sa.split_to_sequence(x, sizes, axis=1)[:1]
+    joined = sa.concat_from_sequence(chunk, axis=1, copy=copy)
+    assert_arrays_equal(joined, chunk[0])
+    joined[...] = -1
+    assert_arrays_equal(joined, chunk[0])
