@@ -56,11 +56,6 @@ class Kind:
         """The array API namespace; None without a library."""
         return None if self.library is None else self.library.namespace
 
-    @property
-    def library_name(self) -> str:
-        """The name of the library, "" without one."""
-        return "" if self.library is None else self.library.name
-
 
 #: The kind of a sequence that was rebuilt around something other than arrays, as pytree transformations do.
 OPAQUE = Kind("opaque")

@@ -7,6 +7,7 @@ byte is moved.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 from seqarray._blocks import Block, Blocks, held_arrays, to_arrays
@@ -69,9 +70,10 @@ def kind_of_blocks(blocks: Blocks) -> Kind:
 
 def _refuse_copy_false(kind: Kind, library: Library, device: Device, copy: bool | None) -> None:
     if copy is False:
+        source: Any = kind.library
         where = library.name if device is None else f"{library.name} on {device}"
         raise ValueError(
-            f"{OPERATOR}: moving from {kind.library_name} on {kind.device} to {where} takes a copy; "
+            f"{OPERATOR}: moving from {source.name} on {kind.device} to {where} takes a copy; "
             "pass copy=None or copy=True"
         )
 
@@ -101,16 +103,12 @@ def _from_host(blocks: Blocks, kind: Kind, library: Library, dtype: Any, device:
     if not library.views_host(device):
         _refuse_copy_false(kind, library, device, copy)
 
-    def convert(arrays: Sequence[Array]) -> list[Array]:
-        return library.from_host(arrays, dtype, device, copy=copy, operator=OPERATOR)
-
-    def convert_packed(arrays: Sequence[Array]) -> list[Array]:
-        return library.from_host(arrays, dtype, device, copy=None, operator=OPERATOR)
-
+    convert = partial(library.from_host, dtype=dtype, device=device, operator=OPERATOR)
+    convert_packed = partial(convert, copy=None)  # packing copies
     if library.is_on_host(device):
         if copy is True and (library.views_host(device) or library.wraps(NUMPY)):
             return _converted(engine_for(kind, OPERATOR).pack(to_arrays(blocks), kind), convert_packed)
-        return _converted(blocks, convert)
+        return _converted(blocks, partial(convert, copy=copy))
 
     def staging_memory(shape: tuple[int, ...], dtype: Any) -> Array:
         memory = library.staging_memory(shape, dtype)

@@ -151,9 +151,11 @@ class Run:
         """The number of items of all chunks."""
         length = self.cut.shape[self.cut.axis]
         if isinstance(self.starts, range):
-            # Only the last of equal chunks may be shorter.
-            ends = {0, len(self) - 1} if len(self) else ()
-            along: int = sum(map(self.size_of, ends)) + max(0, len(self) - 2) * self.size_of(0)
+            # Of equal chunks only one at an end may be shorter: the last, or the first after a reversal.
+            count = len(self)
+            along = sum(map(self.size_of, {0, count - 1} if count else ()))
+            if count > 2:
+                along += (count - 2) * self.size_of(1)
         else:
             along = int((np.minimum(as_column(self.stops), length) - as_column(self.starts)).sum())
         return along * self.cut.step

@@ -1,4 +1,4 @@
-"""Copies of large NumPy arrays: divided among threads that make one NumPy call each, into recycled memory."""
+"""Copies of NumPy arrays that take more than one call; large ones are divided among threads, into recycled memory."""
 
 from __future__ import annotations
 
@@ -39,7 +39,9 @@ def join_into(out: NumPyArray, arrays: Sequence[NumPyArray], axis: int, stack: b
     if np.may_share_memory(target, out) and not any(np.may_share_memory(array, out) for array in arrays):
         _join(target, joined_from, sizes, axis)
     else:
-        out[...] = join(arrays, axis, stack, out.dtype, casting)
+        joined = pool.empty(shape, out.dtype)
+        _join(joined, joined_from, sizes, axis)
+        out[...] = joined.reshape(out.shape)
     return out
 
 

@@ -53,7 +53,7 @@ class _Sent:
         self.done.acquire()
 
     def is_claimed(self, by_worker: bool) -> bool:
-        """Claim the job if nobody has; return whether it is claimed by the one who asks."""
+        """Claim the job if it is unclaimed; return whether the caller's side, worker or not, has claimed it."""
         return self.claims.setdefault("by worker", by_worker) is by_worker
 
     def run(self) -> None:

@@ -1,4 +1,4 @@
-"""What may differ between array libraries; the defaults are what the array API standard says."""
+"""What may differ between array libraries; the defaults follow the array API standard."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ class Library:
         )
 
     def own_view(self, array: Array) -> Array:
-        """Return the same values as another array object, whose shape nobody else can change in place."""
+        """Return the same values as another array object, whose shape cannot be changed through the first."""
         return array
 
     def copy_of(self, array: Array) -> Array:
@@ -111,7 +111,7 @@ class Library:
         yield np.lib.array_utils.byte_bounds(np.from_dlpack(array))
 
     def held_memory(self, array: Array) -> tuple[Any, int]:
-        """Return the memory that an array keeps alive, by a key that tells it from others, and its size in bytes."""
+        """Return the memory that an array keeps alive, as a key that identifies it, and its size in bytes."""
         return id(array), prod(array.shape) * itemsize_of(array.dtype)
 
     def is_part_of_larger(self, array: Array) -> bool:

@@ -104,16 +104,19 @@ def _found(array: Array) -> Library:
 
 def library_for(namespace: Any) -> Library:
     """Return the library whose array API namespace this is."""
-    found = next((library for library in _libraries if library.namespace is namespace), None)
+    found = _met(namespace)
     if found is not None:
         return found
     if is_compiling():
         return _add(namespace)
     with _adding:
-        found = next((library for library in _libraries if library.namespace is namespace), None)
-        library = found or _add(namespace)
+        library = _met(namespace) or _add(namespace)
         _announce()
     return library
+
+
+def _met(namespace: Any) -> Library | None:
+    return next((library for library in _libraries if library.namespace is namespace), None)
 
 
 def _add(namespace: Any) -> Library:

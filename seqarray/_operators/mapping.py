@@ -110,7 +110,7 @@ def sequence_map(
 
 
 def _called(body: Callable[..., Any], calls: Iterable[tuple[Any, ...]]) -> list[Any]:
-    """Return the results of the body; an exception of it gets a note that says for which element."""
+    """Return the results of the body; an exception of it gets a note that names the element."""
     # torch.compile cannot leave a graph, and come back to it, within a try statement.
     if is_compiling():
         return [body(*arguments) for arguments in calls]

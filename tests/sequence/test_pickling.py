@@ -217,3 +217,13 @@ def test_a_small_part_of_a_split_is_pickled_without_the_rest(backend):
     for part in (split[:40], split[500:540], split[::50]):
         assert len(pickle.dumps(part)) < 60 * 400
         assert_sequences_equal(pickle.loads(pickle.dumps(part)), part)
+
+
+@pytest.mark.backends("numpy", "torch")
+def test_a_reversed_split_whose_last_chunk_was_short_is_pickled_around_the_same_base(backend):
+    x = backend.array(np.arange(40_000, dtype=np.float32).reshape(200, 200))
+    split = sa.split_to_sequence(x, 66, copy=None)
+    data = pickle.dumps((split, split[::-1]))
+    assert len(data) < 1.1 * x.nbytes
+    for again, version in zip(pickle.loads(data), (split, split[::-1]), strict=True):
+        assert_sequences_equal(again, version)

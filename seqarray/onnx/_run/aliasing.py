@@ -107,7 +107,7 @@ def _is_shared(array: Array) -> bool:
         return False
     try:
         return library.has_repeated_items(array)
-    except AttributeError:  # It has no strides to be seen, so that nobody can tell.
+    except AttributeError:  # Without strides, shared memory cannot be detected.
         return True
 
 
