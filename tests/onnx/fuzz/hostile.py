@@ -28,6 +28,13 @@ def model_of(
     """A model without inputs whose output is the shape or the length of what its nodes make."""
     tensors = []
     for name, values in constants.items():
+        if isinstance(values, list) and isinstance(values[0], str):
+            # In an array of NumPy, which onnx's helper makes, every item has the width of the longest.
+            encoded = [text.encode() for text in values]
+            tensors.append(
+                TensorProto(name=name, data_type=TensorProto.STRING, dims=[len(values)], string_data=encoded)
+            )
+            continue
         array = np.asarray(values)
         if array.dtype.kind in "SU":
             tensors.append(helper.make_tensor(name, TensorProto.STRING, array.shape, array.reshape(-1).tolist()))
