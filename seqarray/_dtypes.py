@@ -47,6 +47,8 @@ ONNX_TYPES = {
     "int4": OnnxType(22, "int4", 1),
     "float4_e2m1fn": OnnxType(23, "float4e2m1", 1),
     "float8_e8m0fnu": OnnxType(24, "float8e8m0", 1),
+    "uint2": OnnxType(25, "uint2", 1),
+    "int2": OnnxType(26, "int2", 1),
 }
 
 ELEMENT_TYPE_BY_CODE = {onnx_type.code: name for name, onnx_type in ONNX_TYPES.items()}

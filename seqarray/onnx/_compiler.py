@@ -189,6 +189,8 @@ class Compiler:
         if not (domain == "" and (proto.op_type == "Constant" or proto.op_type in CONTROL_FLOW_KERNELS)):
             proto = self._without_external(proto, label)
         node = Node(proto, domain, version, schema, label, len(inputs), len(proto.output), folder=self.model.folder)
+        node.output_types = [declared.get(name) for name in proto.output]
+        node.opsets, node.find = scope.opsets, scope.find
         if domain == "" and proto.op_type == "Constant":
             self.constants[self._new_slot(scope, proto.output[0])] = constant_value(node, self._reserve)
             return

@@ -49,7 +49,7 @@ def test_a_body_that_reads_outer_values(backend):
 def test_without_items_the_states_stay_and_nothing_is_stacked(backend):
     model = running_sum()
     start = floats(1, 2)
-    assert_gives(model, [start, np.zeros((0, 2), dtype=np.float32)], [start, np.zeros((0, 0), np.float32)], backend)
+    assert_gives(model, [start, np.zeros((0, 2), dtype=np.float32)], [start, np.zeros((0, 2), np.float32)], backend)
 
 
 def test_scan_inputs_of_different_lengths_are_refused(any_numpy):

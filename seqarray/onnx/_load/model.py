@@ -9,10 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import onnx
-import onnx.checker
-import onnx.defs
 
-from seqarray.onnx._load.tensor_protos import check_external, embed_external, is_external
+from seqarray.onnx._load.checking import check
+from seqarray.onnx._load.tensor_protos import DataFolder, check_external, embed_external, is_external
 
 #: How many levels deep graphs and functions may be nested.
 MAX_NESTING = 32
@@ -29,11 +28,11 @@ class Model:
         The functions that the model defines, by domain, name and overload.
     opsets : dict
         Domain to version of the operator sets that it imports.
-    folder : Path or None
-        The folder that contains its external data; None for a model that is not a file.
+    folder : DataFolder or None
+        Where its external data lies; None for a model that is not a file.
     """
 
-    def __init__(self, proto: onnx.ModelProto, folder: Path | None) -> None:
+    def __init__(self, proto: onnx.ModelProto, folder: DataFolder | None) -> None:
         self.proto = proto
         self.graph = proto.graph
         self.functions = {
@@ -61,20 +60,17 @@ def load(model: Any) -> Model:
         proto = _parse(bytes(model), source)
     elif isinstance(model, (str, os.PathLike)):
         path = Path(model)
-        folder, source = path.parent, str(path)
+        folder, source = DataFolder(path.parent, path.resolve().parent), str(path)
         proto = _parse(path.read_bytes(), source)
     else:
         raise TypeError(f"prepare: model is a {type(model).__name__}; expected a path, bytes or an onnx.ModelProto")
-    if any(node.domain == "ai.onnx" for node in _nodes(proto)) or "ai.onnx" in _domains(proto):
-        proto = _with_default_domain(proto)
     # Nothing else, onnx's checker included, sees a tensor whose data is where the model may not read.
-    external = [tensor for tensor in _tensors(proto) if is_external(tensor)]
-    for tensor in external:
+    for tensor in filter(is_external, _tensors(proto)):
         check_external(tensor, folder)
     # The checker compares the values of a sparse tensor with its indices.
     for tensor in filter(is_external, _sparse_parts(proto)):
         embed_external(tensor, folder)
-    _check(proto, source, has_external=bool(external))
+    check(proto, source)
     return Model(proto, folder)
 
 
@@ -86,51 +82,6 @@ def _parse(content: bytes, source: str) -> onnx.ModelProto:
     except Exception as error:  # protobuf's DecodeError, which has moved between its versions
         raise ValueError(f"prepare: {source} cannot be read as an ONNX model: {error}") from error
     return proto
-
-
-def _domains(proto: onnx.ModelProto) -> Iterator[str]:
-    """Yield the domains that a model imports or defines functions in."""
-    for scope in (proto, *proto.functions):
-        yield from (opset.domain for opset in scope.opset_import)
-    yield from (function.domain for function in proto.functions)
-
-
-def _with_default_domain(proto: onnx.ModelProto) -> onnx.ModelProto:
-    """Return a copy in which ONNX's own domain is "" everywhere, as onnx's checker requires."""
-    copy = onnx.ModelProto()
-    copy.CopyFrom(proto)
-    for named in (
-        *_nodes(copy),
-        *copy.functions,
-        *(opset for scope in (copy, *copy.functions) for opset in scope.opset_import),
-    ):
-        named.domain = domain_of(named)
-    return copy
-
-
-def _check(proto: onnx.ModelProto, source: str, *, has_external: bool) -> None:
-    """Raise a ValueError if a model is not valid or its opset is newer than the onnx package."""
-    checked = proto
-    if has_external:
-        # The checker would look for external data in the working directory.  It is read and checked later instead.
-        checked = onnx.ModelProto()
-        checked.CopyFrom(proto)
-        for tensor in filter(is_external, _tensors(checked)):
-            tensor.ClearField("data_location")
-            tensor.ClearField("external_data")
-            tensor.ClearField("dims")
-            tensor.dims.append(0)
-    newest = onnx.defs.onnx_opset_version()
-    for opset in proto.opset_import:
-        if opset.domain == "" and opset.version > newest:
-            raise ValueError(
-                f"prepare: {source} is of opset {opset.version}; "
-                f"the newest that onnx {onnx.__version__} knows is {newest}"
-            )
-    try:
-        onnx.checker.check_model(checked)
-    except Exception as error:  # ValidationError, and errors of protobuf
-        raise ValueError(f"prepare: {source} is not valid: {error}") from error
 
 
 def _graphs(proto: onnx.ModelProto) -> Iterator[onnx.GraphProto]:
@@ -149,11 +100,6 @@ def _attributes(graph: Any) -> Iterator[onnx.AttributeProto]:
     """Yield the attributes of the nodes of a graph or a function, and the defaults of those of a function."""
     yield from chain.from_iterable(node.attribute for node in graph.node)
     yield from getattr(graph, "attribute_proto", ())
-
-
-def _nodes(proto: onnx.ModelProto) -> Iterator[onnx.NodeProto]:
-    """Yield every node of a model, at any depth."""
-    return chain.from_iterable(graph.node for graph in _graphs(proto))
 
 
 def _tensors(proto: onnx.ModelProto) -> Iterator[onnx.TensorProto]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from math import prod
 from pathlib import Path, PurePosixPath, PureWindowsPath
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import onnx
@@ -22,8 +22,26 @@ _FIELDS = {
     "uint32": ("uint64_data", np.uint64),
     "uint64": ("uint64_data", np.uint64),
 }
-#: Element types of which two values are packed in one byte.
-_HALF_BYTES = ("int4", "uint4", "float4_e2m1fn")
+#: Element types of which several values are packed in one byte, and the bits of a value.
+_PACKED_BITS = {"int4": 4, "uint4": 4, "float4_e2m1fn": 4, "int2": 2, "uint2": 2}
+
+#: The fields of a tensor that hold values, of which it has one.
+_VALUE_FIELDS = ("int32_data", "int64_data", "uint64_data", "float_data", "double_data", "string_data")
+
+
+class DataFolder(NamedTuple):
+    """The folders in which the external data of a model may lie.
+
+    Attributes
+    ----------
+    given : Path
+        The folder of the path that was given.
+    resolved : Path
+        The folder of the file to which that path leads if it is a symbolic link.
+    """
+
+    given: Path
+    resolved: Path
 
 
 def element_type_by_code(code: int, label: str) -> str:
@@ -41,14 +59,14 @@ def nbytes_of(tensor: onnx.TensorProto) -> int:
     return ONNX_TYPES[element_type].itemsize * int(prod(tensor.dims)) + sum(map(len, tensor.string_data))
 
 
-def array_of(tensor: onnx.TensorProto, folder: Path | None = None) -> np.ndarray[Any, Any]:
+def array_of(tensor: onnx.TensorProto, folder: DataFolder | None = None) -> np.ndarray[Any, Any]:
     """Return the values of a tensor as a new array.
 
     Parameters
     ----------
     tensor : onnx.TensorProto
         The tensor; its data may be in another file.
-    folder : Path, optional
+    folder : DataFolder, optional
         The folder of the model, which must contain such a file.
 
     Raises
@@ -70,8 +88,11 @@ def array_of(tensor: onnx.TensorProto, folder: Path | None = None) -> np.ndarray
         return _strings(tensor, shape, label)
     dtype = NUMPY.dtype_for(element_type, operator=label)
     count = prod(shape)
-    half = element_type in _HALF_BYTES
-    needed = (count + 1) // 2 if half else count * dtype.itemsize
+    packed = element_type in _PACKED_BITS
+    needed = _nbytes_stored(count, element_type)
+    held = [name for name in _VALUE_FIELDS if len(getattr(tensor, name))]
+    if len(held) + tensor.HasField("raw_data") > 1:
+        raise ValueError(f"{label} holds values more than once, in {' and '.join([*held, 'raw_data'][:2])}")
     if external:
         stored = np.frombuffer(_external_bytes(tensor, folder, needed, label), dtype=np.uint8)
     elif tensor.HasField("raw_data"):
@@ -79,21 +100,21 @@ def array_of(tensor: onnx.TensorProto, folder: Path | None = None) -> np.ndarray
     else:
         field, entry = _FIELDS.get(element_type, ("int32_data", np.int32))
         entries = np.asarray(getattr(tensor, field), dtype=entry)
-        stored = _narrow(entries, element_type, dtype, half).view(np.uint8)
+        stored = _narrow(entries, element_type, dtype, packed).view(np.uint8)
     if stored.size != needed:
         raise ValueError(f"{label} has shape {shape}, which takes {needed} bytes of data, but holds {stored.size}")
-    if half:
+    if packed:
         return _unpack(stored, count, element_type, dtype).reshape(shape)
     # ONNX files are little-endian.
     array: np.ndarray[Any, Any] = stored.view(dtype.newbyteorder("<")).astype(native(dtype)).reshape(shape)
     return array
 
 
-def _narrow(entries: Any, element_type: str, dtype: Any, half: bool) -> Any:
+def _narrow(entries: Any, element_type: str, dtype: Any, packed: bool) -> Any:
     """Convert the entries of a field, which may be wider than the type, to the bytes that raw_data would hold."""
     if element_type in _FIELDS and element_type != "uint32":
         return entries
-    if half:
+    if packed:
         return entries.astype(np.uint8)
     # int32_data holds the bits of types that are not integers.
     bits = dtype if dtype.kind in "iub" else np.dtype(f"u{dtype.itemsize}")
@@ -113,12 +134,26 @@ def _strings(tensor: onnx.TensorProto, shape: tuple[int, ...], label: str) -> np
 
 
 def _unpack(stored: Any, count: int, element_type: str, dtype: Any) -> np.ndarray[Any, Any]:
-    """Return 4-bit values, of which each byte holds two, the first in the low bits."""
-    halves = np.stack([stored & 0xF, stored >> 4], axis=-1).reshape(-1)[:count]
-    if element_type == "int4":
-        halves = (halves ^ 8).astype(np.int8) - np.int8(8)
-    values: np.ndarray[Any, Any] = halves.view(dtype) if element_type == "float4_e2m1fn" else halves.astype(dtype)
+    """Return values of 2 or 4 bits, of which each byte holds several, the first in the lowest bits."""
+    bits = _PACKED_BITS[element_type]
+    shifts = np.arange(0, 8, bits, dtype=np.uint8)
+    parts = ((stored[:, None] >> shifts) & np.uint8((1 << bits) - 1)).reshape(-1)[:count]
+    if element_type.startswith("int"):
+        sign = np.uint8(1 << (bits - 1))
+        parts = (parts ^ sign).astype(np.int8) - sign.astype(np.int8)
+    values: np.ndarray[Any, Any] = parts.view(dtype) if element_type == "float4_e2m1fn" else parts.astype(dtype)
     return values
+
+
+def _pack(array: np.ndarray[Any, Any], element_type: str) -> np.ndarray[Any, Any]:
+    """Return the bytes of values of 2 or 4 bits, as `_unpack` reads them."""
+    bits, flat = _PACKED_BITS[element_type], array.reshape(-1)
+    parts = flat.view(np.uint8) if element_type == "float4_e2m1fn" else flat.astype(np.int8).view(np.uint8)
+    parts = parts & np.uint8((1 << bits) - 1)
+    each = 8 // bits
+    rows = np.append(parts, np.zeros(-parts.size % each, dtype=np.uint8)).reshape(-1, each)
+    packed: np.ndarray[Any, Any] = np.bitwise_or.reduce(rows << np.arange(0, 8, bits, dtype=np.uint8), axis=1)
+    return packed
 
 
 def is_external(tensor: onnx.TensorProto) -> bool:
@@ -126,13 +161,13 @@ def is_external(tensor: onnx.TensorProto) -> bool:
     return bool(tensor.data_location == onnx.TensorProto.EXTERNAL)
 
 
-def check_external(tensor: onnx.TensorProto, folder: Path | None) -> None:
+def check_external(tensor: onnx.TensorProto, folder: DataFolder | None) -> None:
     """Raise a ValueError if the data of a tensor is not all in a file below the folder of the model."""
     label = f"tensor {tensor.name!r}"
     _external_part(tensor, folder, _stored_nbytes(tensor, label), label)
 
 
-def embed_external(tensor: onnx.TensorProto, folder: Path | None) -> None:
+def embed_external(tensor: onnx.TensorProto, folder: DataFolder | None) -> None:
     """Put the data of a tensor that is in another file into the tensor itself."""
     label = f"tensor {tensor.name!r}"
     content = _external_bytes(tensor, folder, _stored_nbytes(tensor, label), label)
@@ -148,12 +183,22 @@ def _stored_nbytes(tensor: onnx.TensorProto, label: str) -> int:
         raise ValueError(f"{label} holds strings in another file, which is not possible")
     if any(length < 0 for length in tensor.dims):
         raise ValueError(f"{label} has shape {tuple(tensor.dims)}; a length must not be negative")
-    count = int(prod(tensor.dims))
-    return (count + 1) // 2 if element_type in _HALF_BYTES else count * ONNX_TYPES[element_type].itemsize
+    return _nbytes_stored(int(prod(tensor.dims)), element_type)
 
 
-def _external_part(tensor: onnx.TensorProto, folder: Path | None, needed: int, label: str) -> tuple[Path, int]:
-    """Return the file that holds the data of a tensor, which must be below the folder of the model, and the offset."""
+def _nbytes_stored(count: int, element_type: str) -> int:
+    """Return the bytes that a number of values takes in raw_data or in another file."""
+    if element_type in _PACKED_BITS:
+        return -(-count * _PACKED_BITS[element_type] // 8)
+    return count * ONNX_TYPES[element_type].itemsize
+
+
+def _external_part(tensor: onnx.TensorProto, folder: DataFolder | None, needed: int, label: str) -> tuple[Path, int]:
+    """Return the file that holds the data of a tensor, which must be below the folder of the model, and the offset.
+
+    If the path of the model is a symbolic link, as in the caches of model hubs, there are two folders: that of the link
+    and that of the file.  The data may be linked from either, but must lie in one of them.
+    """
     entries = {entry.key: entry.value for entry in tensor.external_data}
     location = entries.get("location", "")
     if folder is None:
@@ -162,8 +207,9 @@ def _external_part(tensor: onnx.TensorProto, folder: Path | None, needed: int, l
     if not location or ".." in parts or PurePosixPath(location).is_absolute() or PureWindowsPath(location).anchor:
         raise ValueError(f"{label} lies in the file {location!r}, which is not below the folder of the model")
     try:
-        path = (folder / location).resolve(strict=True)
-        inside = path.is_relative_to(folder.resolve()) and path.is_file()
+        found = folder.given / location
+        path = (found if found.exists() else folder.resolved / location).resolve(strict=True)
+        inside = path.is_file() and any(path.is_relative_to(allowed.resolve()) for allowed in folder)
         size = path.stat().st_size
         offset, length = (int(entries.get(key, default)) for key, default in (("offset", 0), ("length", needed)))
     except (OSError, ValueError) as error:
@@ -178,7 +224,7 @@ def _external_part(tensor: onnx.TensorProto, folder: Path | None, needed: int, l
     return path, offset
 
 
-def _external_bytes(tensor: onnx.TensorProto, folder: Path | None, needed: int, label: str) -> bytes:
+def _external_bytes(tensor: onnx.TensorProto, folder: DataFolder | None, needed: int, label: str) -> bytes:
     """Read the bytes of a tensor from another file, which must be below the folder of the model."""
     path, offset = _external_part(tensor, folder, needed, label)
     try:
@@ -194,7 +240,7 @@ def dense_nbytes_of(sparse: onnx.SparseTensorProto) -> int:
     return nbytes_of(onnx.TensorProto(data_type=sparse.values.data_type, dims=sparse.dims))
 
 
-def dense_array_of(sparse: onnx.SparseTensorProto, folder: Path | None = None) -> np.ndarray[Any, Any]:
+def dense_array_of(sparse: onnx.SparseTensorProto, folder: DataFolder | None = None) -> np.ndarray[Any, Any]:
     """Return a sparse tensor as a dense array."""
     values, indices = array_of(sparse.values, folder), array_of(sparse.indices, folder)
     shape = tuple(sparse.dims)
@@ -216,11 +262,8 @@ def tensor_of(array: np.ndarray[Any, Any], name: str = "") -> onnx.TensorProto:
     tensor = onnx.TensorProto(name=name, data_type=ONNX_TYPES[element_type].code, dims=array.shape)
     if element_type == "string":
         tensor.string_data.extend(str(text).encode("utf-8") for text in array.flat)
-    elif element_type in _HALF_BYTES:
-        flat = array.reshape(-1)
-        halves = flat.view(np.uint8) if element_type == "float4_e2m1fn" else flat.astype(np.int8).view(np.uint8)
-        halves = np.append(halves & 0xF, np.zeros(halves.size % 2, dtype=np.uint8)).astype(np.uint8)
-        tensor.raw_data = (halves[::2] | halves[1::2] << 4).tobytes()
+    elif element_type in _PACKED_BITS:
+        tensor.raw_data = _pack(array, element_type).tobytes()
     else:
         tensor.raw_data = array.astype(array.dtype.newbyteorder("<")).tobytes()
     return tensor

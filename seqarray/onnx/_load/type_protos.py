@@ -60,5 +60,12 @@ def value_type(declared: onnx.TypeProto, label: str) -> ValueType:
     element_type = element_type_by_code(tensor.elem_type, label) if tensor.elem_type else None
     shape = None
     if tensor.HasField("shape") and not sequence:
-        shape = tuple(dim.dim_value if dim.HasField("dim_value") else dim.dim_param or None for dim in tensor.shape.dim)
+        shape = tuple(map(_length_of, tensor.shape.dim))
     return ValueType(element_type, sequence, optional, shape)
+
+
+def _length_of(dim: onnx.TensorShapeProto.Dimension) -> int | str | None:
+    """Return a length, the name of a symbolic one, or None; some exporters write -1 for unknown ones."""
+    if not dim.HasField("dim_value"):
+        return dim.dim_param or None
+    return int(dim.dim_value) if dim.dim_value >= 0 else None

@@ -12,6 +12,7 @@ from seqarray._dtypes import element_type_of
 from seqarray._operators import concat_from_sequence, sequence_map
 from seqarray._sequence import ArraySequence
 from seqarray.onnx._load.type_protos import ValueType, value_type
+from seqarray.onnx._ops.inference import make_inference, type_of
 from seqarray.onnx._ops.inputs import as_result, single_bool, single_integer, tensor
 from seqarray.onnx._ops.node import Kernel, Node
 from seqarray.onnx._run.executor import Execution, execute
@@ -61,6 +62,12 @@ def _output_types(node: Node, name: str) -> list[ValueType]:
     ]
 
 
+def _stacked_types(node: Node, first: int, count: int) -> list[ValueType]:
+    """Return the types that the graph declares for the scan outputs of a node, which begin at some output."""
+    types = [*node.output_types[first:], *[None] * count][:count]
+    return [ValueType(None) if t is None else value_type(t, f"{node.label}: a scan output") for t in types]
+
+
 def make_loop(node: Node) -> Kernel:
     """Make the kernel of Loop, which executes a subgraph while a condition holds, up to a number of times."""
     body = node.subgraphs["body"]
@@ -73,7 +80,8 @@ def make_loop(node: Node) -> Kernel:
             f"{len(body.inputs)} and {len(body.outputs)}"
         )
     number_slot, condition_slot, *carried_slots = body.inputs
-    scan_types = _output_types(node, "body")[1 + n_carried :]
+    scan_types, infer = _output_types(node, "body")[1 + n_carried :], make_inference(node, "body")
+    stacked_types = _stacked_types(node, n_carried, n_scans)
 
     def run_loop(execution: Execution, step: Step) -> Sequence[Any]:
         values = execution.values
@@ -110,7 +118,14 @@ def make_loop(node: Node) -> Kernel:
                 for index, (scan, value) in enumerate(zip(scans, new, strict=True)):
                     held += _append_scan(value, scan, index, execution)
             number += 1
-        carried += [_stack_scan(scan, scan_types[index], index, execution) for index, scan in enumerate(scans)]
+        if number:
+            carried += [_stack_scan(scan, execution) for scan in scans]
+        elif scans:
+            inferred = infer(values, [*map(type_of, [np.asarray(0), _TRUE, *carried])])[1 + n_carried :]
+            carried += [
+                _empty_scan(types, index, execution)
+                for index, types in enumerate(zip(scan_types, inferred, stacked_types, strict=True))
+            ]
         if execution.budget is not None:
             execution.budget.release(held)
         return carried[: node.n_outputs]
@@ -139,18 +154,39 @@ def _type_and_shape(array: Any) -> tuple[str, tuple[Any, ...]]:
     return element_type_of(array.dtype), tuple(array.shape)
 
 
-def _stack_scan(scan: list[Any], declared: ValueType, index: int, execution: Execution, axis: int = 0) -> Any:
+def _stack_scan(scan: list[Any], execution: Execution, axis: int = 0) -> Any:
     """Stack the values of a scan output in all iterations along a new axis, the first unless another is given."""
-    if scan:
-        placements = (Placement.FOLLOW,) * len(scan)
-        return concat_from_sequence(execution.place_arguments(scan, placements), axis=axis, new_axis=1, copy=None)
-    if declared.element_type is None or declared.sequence or declared.optional:
+    placements = (Placement.FOLLOW,) * len(scan)
+    return concat_from_sequence(execution.place_arguments(scan, placements), axis=axis, new_axis=1, copy=None)
+
+
+def _empty_scan(types: tuple[ValueType, ValueType, ValueType], index: int, execution: Execution, axis: int = 0) -> Any:
+    """Return a scan output without iterations, whose length is 0 along one axis, and along those that are not known.
+
+    The types are what the body declares for an item, what is inferred for it, and what the graph declares for the
+    result.
+    """
+    declared, inferred, stacked = types
+    element_type = declared.element_type or inferred.element_type
+    if element_type is None or declared.sequence or declared.optional:
         raise ValueError(
             f"there are no iterations, and the body does not say that scan output {index} is a tensor of a type"
         )
-    shape = [length if isinstance(length, int) else 0 for length in declared.shape or ()]
-    shape.insert(axis_in_range(axis, len(shape) + 1, operator="Scan", of="the output"), 0)
-    return execution.make_empty(tuple(shape), declared.element_type)
+    items = [item.shape for item in (declared, inferred) if item.shape is not None]
+    if not items and stacked.shape is None:
+        raise ValueError(
+            f"there are no iterations, and neither the body nor the graph declares the rank of scan output {index}"
+        )
+    rank = len(items[0]) + 1 if items else len(stacked.shape or ())
+    added = axis_in_range(axis, rank, operator="Scan", of="the output")
+    shapes = [(*item[:added], None, *item[added:]) for item in items]
+    shape = [0] * rank
+    for known in (*shapes, stacked.shape):
+        if known is not None and len(known) != rank:
+            raise ValueError(f"scan output {index} has {rank} axes or {len(known)}; the declared types differ")
+        shape = [new if isinstance(new, int) else old for old, new in zip(shape, known or shape, strict=True)]
+    shape[added] = 0
+    return execution.make_empty(tuple(shape), element_type)
 
 
 def make_sequence_map(node: Node) -> Kernel:
@@ -227,7 +263,8 @@ def make_scan(node: Node) -> Kernel:
         _per_scan(node, "scan_output_axes", n_scans),
         _per_scan(node, "scan_output_directions", n_scans),
     )
-    scan_types = _output_types(node, "body")[n_states:]
+    scan_types, infer = _output_types(node, "body")[n_states:], make_inference(node, "body")
+    stacked_types = _stacked_types(node, n_states, n_scans)
 
     def run_scan(execution: Execution, step: Step) -> Sequence[Any]:
         values, budget = execution.values, execution.budget
@@ -260,12 +297,18 @@ def make_scan(node: Node) -> Kernel:
             states = outputs[:n_states]
             for index, (scan, value) in enumerate(zip(scans, outputs[n_states:], strict=True)):
                 held += _append_scan(value, scan, index, execution)
-        stacked = [
-            _stack_scan(scan[::-1] if prepend else scan, declared, index, execution, axis)
-            for index, (scan, declared, axis, prepend) in enumerate(
-                zip(scans, scan_types, output_axes, prepends, strict=True)
-            )
-        ]
+        if lengths[0]:
+            stacked = [
+                _stack_scan(scan[::-1] if prepend else scan, execution, axis)
+                for scan, axis, prepend in zip(scans, output_axes, prepends, strict=True)
+            ]
+        else:
+            items = [type_of(x, without=axis) for x, axis in zip(scanned, axes, strict=True)]
+            inferred = infer(values, [*map(type_of, states), *items])[n_states:]
+            stacked = [
+                _empty_scan(types, index, execution, output_axes[index])
+                for index, types in enumerate(zip(scan_types, inferred, stacked_types, strict=True))
+            ]
         if budget is not None:
             budget.release(held)
         return [*states, *stacked][: node.n_outputs]

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import onnx
 from onnx import AttributeProto, defs
 
 from seqarray._dtypes import ONNX_TYPES
+from seqarray.onnx._load.tensor_protos import DataFolder
 from seqarray.onnx._run.placement import Placement
 from seqarray.onnx._run.steps import Subgraph
 
@@ -71,8 +71,14 @@ class Node:
         The numbers of inputs and outputs, without inputs left out at the end.
     subgraphs : dict
         The compiled graphs among its attributes, by name of the attribute.
-    folder : Path or None
-        The folder that contains the external data of tensors.
+    folder : DataFolder or None
+        Where the external data of tensors lies.
+    output_types : sequence of onnx.TypeProto or None
+        The types that the graph declares for the outputs.
+    opsets : dict
+        Domain to version of the operator sets.
+    find : callable
+        Returns the slot of a name that the node's graphs can refer to; None if there is none.
     """
 
     proto: onnx.NodeProto
@@ -83,7 +89,10 @@ class Node:
     n_inputs: int
     n_outputs: int
     subgraphs: dict[str, Subgraph] = field(default_factory=dict)
-    folder: Path | None = None
+    folder: DataFolder | None = None
+    output_types: Sequence[onnx.TypeProto | None] = ()
+    opsets: dict[str, int] = field(default_factory=dict)
+    find: Callable[[str], int | None] = lambda _: None
 
     @cached_property
     def attributes(self) -> dict[str, Any]:

@@ -72,6 +72,8 @@ def make_split(node: Node) -> Kernel:
     """Make the kernel of Split, which always goes through `seqarray.opset`."""
     # There may be more parts than outputs.
     count, general = node.attribute("num_outputs", int, 0), _general(node)
+    if 0 < count < node.n_outputs:
+        raise ValueError(f"{node.label}: it has {node.n_outputs} outputs, and num_outputs is {count}")
 
     def run_split(execution: Execution, *inputs: Any) -> Outputs:
         if execution.budget is not None:

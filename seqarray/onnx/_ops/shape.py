@@ -136,7 +136,7 @@ def make_gather(node: Node) -> Kernel:
             (*shape[:normalized], *tensor(indices, 1).shape, *shape[normalized + 1 :]), itemsize_of(x.dtype)
         )
         if not isinstance(indices, np.ndarray):
-            return (_take(x, indices, normalized),)
+            return (_take(execution.move_to_device(x), indices, normalized),)
         if indices.dtype.kind != "i":
             raise TypeError(f"input 1 (indices) is {describe_value(indices)}; expected int32 or int64")
         if indices.size and not -length <= indices.min() <= indices.max() < length:
