@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from seqarray._dtypes import element_type_of
-from seqarray._libraries import is_compiling, library_of
+from seqarray._libraries import is_compiling, is_symbolic, library_of
 
 Shape = tuple[int, ...]
 #: Host integers, one for every chunk: a range when they are evenly spaced, an int64 array when there are many.
@@ -68,13 +68,13 @@ def position_in_range(position: Any, length: int, *, operator: str, insertion: b
 
 
 def integer(value: Any, *, operator: str, name: str, one_element: bool = False) -> int:
-    """Return a host integer from an int, a NumPy integer or a 0-d integer array.
+    """Return a host integer from an int, a NumPy integer or a 0-d integer array; a symbolic integer as it is.
 
     With `one_element`, the array may also have shape (1,).  An array on a device is read here, once; a lazy or traced
     one is refused.
     """
     if is_integer(value):
-        return int(value)
+        return _plain(value)
     array = _integer_array(value, operator=operator, name=name)
     shape = tuple(array.shape)
     if shape == (1,) and one_element:
@@ -86,7 +86,14 @@ def integer(value: Any, *, operator: str, name: str, one_element: bool = False) 
 
 def is_integer(value: Any) -> bool:
     """Return whether a value is an integer; Python counts bool among them, and NumPy timedelta64."""
-    return isinstance(value, (int, np.integer)) and not isinstance(value, (bool, np.timedelta64))
+    if isinstance(value, (int, np.integer)):
+        return not isinstance(value, (bool, np.timedelta64))
+    return is_symbolic(value)
+
+
+def _plain(value: Any) -> int:
+    """Return an integer as an int; a symbolic one as it is."""
+    return value if type(value) is int or is_symbolic(value) else int(value)
 
 
 def _integer_array(value: Any, *, operator: str, name: str) -> Any:
@@ -143,7 +150,7 @@ def length_along(shape: Sequence[Any], axis: int, *, operator: str, of: str) -> 
             f"{operator}: the length of axis {axis} of {of} is not known before it is computed; "
             "compute its chunk sizes first"
         )
-    return int(length)
+    return _plain(length)
 
 
 def is_unknown(length: Any) -> bool:
@@ -155,7 +162,10 @@ def equal_chunks(length: int, chunk: Any, *, operator: str) -> tuple[Column, Col
     """Return starts and stops of chunks of one size; the last may be smaller, so its stop may exceed the length."""
     if chunk <= 0:
         raise ValueError(f"{operator}: split is {chunk}; a scalar split must be greater than 0")
-    count = -(-length // chunk)
+    count = int(-(-length // chunk))
+    if is_symbolic(length) or is_symbolic(chunk):
+        bounds = [*(chunk * index for index in range(count)), length]
+        return bounds[:-1], bounds[1:]
     return range(0, count * chunk, chunk), range(chunk, (count + 1) * chunk, chunk)
 
 
@@ -174,14 +184,15 @@ def chunks_of_sizes(
     if columns is not None:
         return columns
     # Check the sizes one by one, for the exact message.
-    sizes = [int(size) for size in sizes]
-    if sizes and min(sizes) < 0:
-        index = next(i for i, size in enumerate(sizes) if size < 0)
-        raise ValueError(f"{operator}: {name}[{index}] is {sizes[index]}; a size must not be negative")
+    for index, size in enumerate(sizes):
+        if size < 0:
+            raise ValueError(f"{operator}: {name}[{index}] is {size}; a size must not be negative")
     bounds = list(accumulate(sizes, initial=0))
     if bounds[-1] != length:
         shown = f"{sizes} " if len(sizes) <= 8 else f"of {len(sizes)} sizes "
         raise ValueError(f"{operator}: {name} {shown}sums to {bounds[-1]}, but axis {axis} has length {length}")
+    if any(map(is_symbolic, bounds)):
+        return bounds[:-1], bounds[1:]  # to ask whether they are equal would make a program for those that are
     if sizes and sizes[0] > 0 and sizes.count(sizes[0]) == len(sizes):
         return equal_chunks(length, sizes[0], operator=operator)
     return bounds[:-1], bounds[1:]
@@ -210,28 +221,32 @@ def _checked_integers(sizes: Sequence[Any], *, operator: str, name: str) -> list
     for index, size in enumerate(sizes):
         if not is_integer(size):
             raise TypeError(f"{operator}: {name}[{index}] is {describe(size)}; expected an integer")
-    return [_operator.index(size) for size in sizes]
+    return [size if is_symbolic(size) else _operator.index(size) for size in sizes]
 
 
-def sizes_of_parts(length: int, parts: int, *, axis: int, operator: str) -> list[int]:
-    """Return `parts` equal sizes, of which the last may be smaller, down to 0 but not below (Split-18)."""
+def chunks_of_parts(length: int, parts: int, *, axis: int, operator: str) -> tuple[Column, Column]:
+    """Return starts and stops of `parts` equal chunks; the last may be smaller, down to 0 but not below (Split-18)."""
     if parts <= 0:
         raise ValueError(f"{operator}: num_outputs is {parts}; it must be greater than 0")
     size = -(-length // parts)
     last = length - size * (parts - 1)
-    if last < 0:
+    # Only lengths below this one leave a negative size; which, torch cannot tell from the symbol of a length.
+    if length < (parts - 1) ** 2 and last < 0:
         raise ValueError(
             f"{operator}: axis {axis} has length {length} and cannot be split into num_outputs={parts}: "
             f"equal chunks of {size} would leave {last} for the last; give the sizes"
         )
-    return [size] * (parts - 1) + [last]
+    if is_symbolic(length):
+        bounds = [*(size * index for index in range(parts)), length]
+        return bounds[:-1], bounds[1:]
+    return chunks_of_sizes(length, [size] * (parts - 1) + [last], axis=axis, operator=operator)
 
 
 def check_joinable(shapes: Sequence[Shape], axis: int, *, operator: str, stack: bool) -> None:
     """Check that shapes are equal, except along `axis` when arrays are concatenated; unknown lengths agree with any."""
     first = shapes[0]
-    # torch.compile cannot count shapes that are symbolic.
-    if not is_compiling() and shapes.count(first) == len(shapes):
+    # Symbols are not compared without need: the program that is being traced would be one for equal lengths.
+    if not any(map(is_symbolic, first)) and shapes.count(first) == len(shapes):
         return
     for index, shape in enumerate(shapes):
         if len(shape) != len(first):
@@ -239,7 +254,7 @@ def check_joinable(shapes: Sequence[Shape], axis: int, *, operator: str, stack: 
                 f"{operator}: element {index} has shape {shape}; element 0 has {first}, and their ranks must be equal"
             )
         for i, (length, wanted) in enumerate(zip(shape, first, strict=True)):
-            if length == wanted or (i == axis and not stack) or is_unknown(length) or is_unknown(wanted):
+            if (i == axis and not stack) or length == wanted or is_unknown(length) or is_unknown(wanted):
                 continue
             rule = "must be equal to be stacked" if stack else f"may differ only on axis {axis}"
             raise ValueError(f"{operator}: element {index} has shape {shape}; element 0 has {first}, and they {rule}")

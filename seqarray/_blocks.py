@@ -70,7 +70,8 @@ def to_pieces(blocks: Blocks, axis: int, stack: bool) -> Sequence[Array]:
 
 def as_one_piece(block: Block, axis: int) -> Block:
     """Return the view that the chunks of a run form along its own axis, as one piece; or else the block itself."""
-    if isinstance(block, Run) and block.cut.axis == axis and not block.cut.dropped:
+    # A program that torch.compile traces would be one for the lengths at which the chunks adjoin.
+    if isinstance(block, Run) and block.cut.axis == axis and not block.cut.dropped and not is_compiling():
         part = block.rejoined()
         if part is not None:
             return (part,)

@@ -13,7 +13,7 @@ from typing import Any
 from seqarray._blocks import Block, Blocks, trimmed
 from seqarray._engines import engine_for
 from seqarray._kind import Kind, kind_of_all
-from seqarray._libraries import NUMPY
+from seqarray._libraries import NUMPY, Library
 from seqarray._transfer import move
 
 
@@ -28,7 +28,21 @@ def pickled(kind: Kind, blocks: Blocks) -> tuple[str, str | None, Any, Blocks]:
     if library is not None and library.pickles_on_host and blocks:
         # CuPy itself would pickle every element, and unpickle it on whichever device is current.
         return kind.element_type, xp, device, move(blocks, kind, NUMPY, "cpu", None)
-    return kind.element_type, xp, None if blocks else device, owned(blocks, kind)
+    return kind.element_type, xp, None if blocks else device, _picklable(owned(blocks, kind), library)
+
+
+def _picklable(blocks: Blocks, library: Library | None) -> Blocks:
+    """Return blocks with something in place of arrays that cannot be unpickled."""
+    if library is None or type(library).to_pickle is Library.to_pickle:
+        return blocks
+    return tuple(
+        [
+            tuple(map(library.to_pickle, block))
+            if isinstance(block, tuple)
+            else block.around(library.to_pickle(block.base))
+            for block in blocks
+        ]
+    )
 
 
 def kind_of_pickled(blocks: Blocks) -> Kind:

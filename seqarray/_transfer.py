@@ -13,7 +13,7 @@ from typing import Any
 from seqarray._blocks import Block, Blocks, held_arrays, to_arrays
 from seqarray._engines import engine_for, numpy_copies, pool
 from seqarray._kind import Kind, kind_of
-from seqarray._libraries import NUMPY, Array, Device, Library, same_device
+from seqarray._libraries import NUMPY, Array, Device, Library
 from seqarray._views import AnyRun, PackedRun
 
 OPERATOR = "ArraySequence.to"
@@ -31,7 +31,9 @@ def move(blocks: Blocks, kind: Kind, library: Library, device: Device, copy: boo
     """
     source = kind.library
     assert source is not None
-    if source is library and same_device(device, kind.device):
+    if source is library and (
+        device is kind.device or all(source.is_on(array, device) for array in held_arrays(blocks))
+    ):
         return engine_for(kind, OPERATOR).pack(to_arrays(blocks), kind) if copy is True else blocks
     if source.has_numpy_dtypes and library.has_numpy_dtypes:
         dtype = kind.dtype  # also text and other types without an ONNX name

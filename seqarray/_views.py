@@ -95,7 +95,10 @@ class Run:
         return Run, (self.base, self.cut, self.starts, self.stops)
 
     def _bounds(self, index: int) -> tuple[int, int]:
-        return int(self.starts[index]), min(int(self.stops[index]), self.cut.shape[self.cut.axis])
+        start, stop = self.starts[index], self.stops[index]
+        if isinstance(self.stops, list):  # which does not exceed the length, and may hold symbolic integers
+            return start, stop
+        return int(start), min(int(stop), self.cut.shape[self.cut.axis])
 
     def _between(self, start: int, stop: int) -> Array:
         return self.base[(slice(None),) * self.cut.axis + (slice(start, stop), ...)]

@@ -219,6 +219,69 @@ def test_torch_compiles_for_other_lengths_again(torch):
         assert_arrays_equal(function(x), rotated(x))
 
 
+def thirds(x: Any) -> Any:
+    return joined(sa.split(x, num_outputs=3)[::-1], axis=0)
+
+
+def halves(x: Any) -> Any:
+    return joined(sa.split_to_sequence(x, x.shape[0] // 2, copy=None)[::-1], axis=0)
+
+
+def first_two_apart(x: Any) -> Any:
+    return joined(sa.split(x, [2, x.shape[0] - 2], copy=None)[::-1], axis=0)
+
+
+@pytest.mark.parametrize("function", [thirds, halves, first_two_apart])
+def test_torch_compiles_once_for_all_lengths(torch, function):
+    sa.ArraySequence([torch.ones(1)])
+    counter = torch._dynamo.testing.CompileCounter()
+    compiled_function = torch.compile(function, fullgraph=True, backend=counter, dynamic=True)
+    for length in range(12, 34, 2):
+        x = torch.arange(length)
+        assert_arrays_equal(compiled_function(x), function(x))
+    assert counter.frame_count == 1
+
+
+def test_torch_compiles_joins_once_for_all_lengths(torch):
+    sa.ArraySequence([torch.ones(1)])
+    counter = torch._dynamo.testing.CompileCounter()
+    function = torch.compile(lambda x, y: joined([x, y], axis=0), fullgraph=True, backend=counter, dynamic=True)
+    for first, second in ((4, 5), (7, 3), (6, 6), (3, 8)):
+        x, y = torch.arange(first), torch.arange(second)
+        assert_arrays_equal(function(x, y), torch.cat([x, y]))
+    assert counter.frame_count == 1
+
+
+def at_a_symbolic_position(x: Any) -> Any:
+    length = x.shape[0]
+    sequence = sa.sequence_insert([x, x + 1, x + 2], x + 3, length // length)
+    return sa.sequence_at(sa.sequence_erase(sequence, length - length), length // length)
+
+
+@pytest.mark.parametrize("function", [thirds, halves, first_two_apart, at_a_symbolic_position])
+def test_torch_traces_symbolic_sizes(torch, function):
+    from torch.fx.experimental.proxy_tensor import make_fx
+
+    traced = make_fx(function, tracing_mode="symbolic")(torch.arange(12))
+    for length in (12, 18, 30):
+        x = torch.arange(length)
+        assert_arrays_equal(traced(x), function(x))
+
+
+def test_torch_exports_joins_and_splits_for_other_lengths_than_the_traced_ones(torch):
+    class Program(torch.nn.Module):
+        def forward(self, x: Any, y: Any) -> Any:
+            return joined([x, y], axis=0), first_two_apart(x), joined([x, x], axis=1, new_axis=1)
+
+    dynamic = {0: torch.export.Dim.DYNAMIC}
+    x, y = torch.arange(6), torch.arange(6)
+    program = torch.export.export(Program(), (x, y), dynamic_shapes=(dynamic, dynamic), strict=False).module()
+    for first, second in ((6, 6), (9, 4), (5, 7)):
+        x, y = torch.arange(first), torch.arange(second)
+        for result, expected in zip(program(x, y), Program()(x, y), strict=True):
+            assert_arrays_equal(result, expected)
+
+
 def test_torch_writes_into_out_in_compiled_functions(torch):
     def written(x: Any, out: Any) -> Any:
         return joined([x, x], axis=0, out=out)

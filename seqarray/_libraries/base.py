@@ -118,6 +118,10 @@ class Library:
         """Return whether a pickle of an array would contain more than its own values."""
         return False
 
+    def to_pickle(self, array: Array) -> Any:
+        """Return what is pickled in place of an array, and is that array once it is unpickled."""
+        return array
+
     def join_options(self, arrays: Sequence[Array]) -> dict[str, Any]:
         """Return what `concat` and `stack` of the namespace need besides the arrays and the axis."""
         return {}
@@ -140,6 +144,14 @@ class Library:
     def device_of(self, array: Array) -> Device:
         """Return the device of an array; None while it is being traced."""
         return array_api_compat.device(array)
+
+    def is_on(self, array: Array, device: Device) -> bool:
+        """Return whether an array is as moving it to a device would make it."""
+        return same_device(self.device_of(array), device)
+
+    def device_of_scalars(self, device: Device) -> Device:
+        """Return where arrays of rank 0 go that belong to arrays on a device."""
+        return device
 
     def as_device(self, device: Device, *, operator: str) -> Device:
         """Return a device in the form that arrays report, from any form in which users write it."""
@@ -307,6 +319,9 @@ def name_of(namespace: Any) -> str:
 def same_device(a: Device, b: Device) -> bool:
     """Return whether two devices are one; an unknown device (of a traced array) agrees with every other.
 
-    CuPy's devices cannot be hashed, so devices are compared one by one.
+    CuPy's devices cannot be hashed, so devices are compared one by one.  Arrays of jax that lie on several devices
+    report how they are distributed; what decides is over which devices.
     """
-    return a is b or a is None or b is None or bool(a == b)
+    if a is b or a is None or b is None or a == b:
+        return True
+    return hasattr(a, "device_set") and hasattr(b, "device_set") and bool(a.device_set == b.device_set)

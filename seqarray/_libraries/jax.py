@@ -58,9 +58,26 @@ class JAX(Library):
             if not 0 <= device < len(devices):
                 raise ValueError(f"it has {len(devices)}")
             return devices[device]
-        if not isinstance(device, (jax.Device, jax.sharding.Sharding)):
-            raise ValueError("expected a device, a number or a name such as 'cpu:0'")
+        if isinstance(device, jax.sharding.Sharding):
+            # Arrays on one device report the device.
+            return device if len(device.device_set) > 1 else next(iter(device.device_set))
+        if not isinstance(device, jax.Device):
+            raise ValueError("expected a device, a sharding, a number or a name such as 'cpu:0'")
         return device
+
+    def is_on(self, array: Array, device: Device) -> bool:
+        if isinstance(device, self._jax.sharding.Sharding):
+            return bool(array.sharding.is_equivalent_to(device, array.ndim))
+        return super().is_on(array, device)
+
+    def device_of_scalars(self, device: Device) -> Device:
+        """Return a device; all of the devices of a sharding, which has axes that a scalar lacks."""
+        sharding = self._jax.sharding
+        if not isinstance(device, sharding.Sharding):
+            return device
+        devices = np.asarray(sorted(device.device_set, key=lambda one: one.id))
+        mesh = device.mesh if isinstance(device, sharding.NamedSharding) else sharding.Mesh(devices, ("devices",))
+        return sharding.NamedSharding(mesh, sharding.PartitionSpec())
 
     def device_name(self, device: Device) -> Any:
         return f"{device.platform}:{device.id}" if hasattr(device, "platform") else None
@@ -76,7 +93,8 @@ class JAX(Library):
     # To and from the host, and between devices.
 
     def is_viewed_by_host(self, device: Device) -> bool:
-        return bool(device is None or device.platform == "cpu")
+        # An array on several devices has no memory of its own for all of its values.
+        return device is None or getattr(device, "platform", None) == "cpu"
 
     def to_host(self, arrays: Sequence[Array], *, copy: bool | None, operator: str) -> list[HostArray]:
         """Return copies, or with ``copy=False`` read-only views: jax's memory must not be written to."""

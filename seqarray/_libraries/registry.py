@@ -185,6 +185,18 @@ def is_compiling() -> bool:
     return torch is not None and bool(torch.compiler.is_compiling())
 
 
+def is_symbolic(value: Any) -> bool:
+    """Return whether a length or a size is a symbol in a program that torch is tracing, for any value of it.
+
+    To ask for its value would make the program one for this value alone.  torch.compile shows symbols as plain ints, so
+    there every int may be one.
+    """
+    if type(value) is int:
+        return is_compiling()
+    torch = sys.modules.get("torch")
+    return torch is not None and isinstance(value, torch.SymInt)
+
+
 def loaded(name: str) -> ModuleType | None:
     """Return a module if the program has imported it already."""
     return sys.modules.get(name)

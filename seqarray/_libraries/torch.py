@@ -17,6 +17,14 @@ _EXCHANGED = frozenset(
     "bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 float32 float64 complex64 complex128".split()
 )
 
+#: Element types for which torch has dtypes, but no functions, not even a copy.
+_NAMES_ONLY = frozenset(f"{sign}int{bits}" for sign in ("", "u") for bits in range(1, 8))
+
+#: Element types that `pickle` cannot restore tensors of.
+_WITHOUT_STORAGES = frozenset(
+    "uint16 uint32 uint64 float8_e4m3fn float8_e4m3fnuz float8_e5m2 float8_e5m2fnuz float8_e8m0fnu".split()
+)
+
 
 class Torch(Library):
     """PyTorch, on every device that it has."""
@@ -47,6 +55,8 @@ class Torch(Library):
             return "a nested tensor is not supported; pass a dense tensor"
         if array.layout is not self._torch.strided:
             return f"a tensor of layout {array.layout} is not supported; pass a dense tensor"
+        if element_type_of(array.dtype) in _NAMES_ONLY:
+            return f"torch can neither copy nor join tensors of {array.dtype}"
         return ""
 
     def own_view(self, array: Array) -> Array:
@@ -76,6 +86,10 @@ class Torch(Library):
         """Return whether a tensor is a view of a larger storage, all of which torch would pickle."""
         return hasattr(array, "untyped_storage") and array.untyped_storage().nbytes() > array.nbytes
 
+    def to_pickle(self, array: Array) -> Any:
+        plain = type(array) is self._torch.Tensor
+        return _Pickled(array) if plain and element_type_of(array.dtype) in _WITHOUT_STORAGES else array
+
     def has_repeated_items(self, array: Array) -> bool:
         return any(stride == 0 and length > 1 for stride, length in zip(array.stride(), array.shape, strict=True))
 
@@ -85,7 +99,11 @@ class Torch(Library):
             raise ValueError("concat_from_sequence: out= does not go with tensors that require a gradient")
         join = torch.stack if stack else torch.cat
         # Under torch.compile, tensors have no addresses to compare.
-        if torch.compiler.is_compiling() or any(_storage(tensor) == _storage(out) for tensor in arrays):
+        if (
+            torch.compiler.is_compiling()
+            or any(_storage(tensor) == _storage(out) for tensor in arrays)
+            or _is_misread(out)
+        ):
             return out.copy_(join(arrays, dim=axis))
         return join(arrays, dim=axis, out=out)
 
@@ -114,7 +132,9 @@ class Torch(Library):
 
     def can_hold(self, element_type: str, device: Device = None) -> bool:
         # torch does not list these types, since it has few functions for them; it can hold, join and split them.
-        return element_type in ("uint16", "uint32", "uint64") or super().can_hold(element_type, device)
+        if element_type in ("uint16", "uint32", "uint64"):
+            return True
+        return element_type not in _NAMES_ONLY and super().can_hold(element_type, device)
 
     # To and from the host, and between devices.
 
@@ -179,6 +199,32 @@ class Torch(Library):
 def _storage(tensor: Array) -> int:
     """Return the address of the storage of a tensor."""
     return int(tensor.untyped_storage().data_ptr())
+
+
+def _is_misread(out: Array) -> bool:
+    """Return whether torch.cat may write nothing into a tensor: it takes the strides of axes of length 1 seriously."""
+    step, others = 1, False
+    for length, stride in zip(reversed(out.shape), reversed(out.stride()), strict=True):
+        others = others or stride != step
+        step *= length
+    return others and 1 in out.shape
+
+
+class _Pickled:
+    """A tensor in a pickle, where torch leaves out the dtype of those that have no class of storages."""
+
+    def __init__(self, tensor: Array) -> None:
+        self.tensor = tensor
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        tensor = self.tensor
+        bits = tensor.detach().view(getattr(sys.modules["torch"], f"int{8 * tensor.itemsize}"))
+        return _from_bits, (bits, tensor.dtype, tensor.requires_grad)
+
+
+def _from_bits(bits: Array, dtype: Any, requires_grad: bool) -> Array:
+    tensor = bits.view(dtype)
+    return tensor.requires_grad_() if requires_grad else tensor
 
 
 def _bits(dtype: Any) -> str | None:

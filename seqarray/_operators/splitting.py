@@ -9,13 +9,14 @@ from seqarray._arguments import (
     Column,
     Shape,
     axis_in_range,
+    chunks_of_parts,
     chunks_of_sizes,
     copy_flag,
     equal_chunks,
     flag,
     integer,
+    is_integer,
     length_along,
-    sizes_of_parts,
 )
 from seqarray._blocks import Blocks, to_arrays
 from seqarray._kind import Kind, as_array, kind_of, kind_of_copies
@@ -74,7 +75,7 @@ def split_to_sequence(
     operator = "split_to_sequence"
     keep = flag(keepdims, operator, "keepdims")
     x, kind, axis, length = _splittable(x, axis, copy, operator)
-    if split is None or (not isinstance(split, (list, tuple)) and len(getattr(split, "shape", ())) == 0):
+    if split is None or _is_scalar(split):
         size = 1 if split is None else integer(split, operator=operator, name="split")
         # torch.compile follows no cache.
         cut_equally = _equal_cut if kind.array_type is None else _known_equal_cut
@@ -143,14 +144,20 @@ def split(
     x, kind, axis, length = _splittable(x, axis, copy, operator)
     if split is None:
         parts = integer(num_outputs, operator=operator, name="num_outputs")
-        split = sizes_of_parts(length, parts, axis=axis, operator=operator)
-    elif not isinstance(split, (list, tuple)) and len(getattr(split, "shape", ())) == 0:
+        starts, stops = chunks_of_parts(length, parts, axis=axis, operator=operator)
+    elif _is_scalar(split):
         raise TypeError(
             f"split: split must be 1-D: all sizes in a list, a tuple or an array, not {split!r}; "
             "num_outputs=n makes n chunks, and split_to_sequence(x, n) makes chunks of n"
         )
-    starts, stops = chunks_of_sizes(length, split, axis=axis, operator=operator)
+    else:
+        starts, stops = chunks_of_sizes(length, split, axis=axis, operator=operator)
     return tuple(to_arrays(_chunks(x, Cut(x.shape, axis), starts, stops, kind, copy, operator)))
+
+
+def _is_scalar(split: Any) -> bool:
+    # torch.compile does not trace getattr of a symbolic integer.
+    return is_integer(split) or (not isinstance(split, (list, tuple)) and len(getattr(split, "shape", ())) == 0)
 
 
 def _splittable(x: Any, axis: Any, copy: Any, operator: str) -> tuple[Array, Kind, int, int]:

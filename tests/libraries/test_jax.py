@@ -417,3 +417,54 @@ print(copy.deepcopy(s).device == second)
     for line in lines[:2]:
         assert "0" in line
         assert "1" in line
+
+
+def test_arrays_over_several_devices():
+    program = """
+import copy, pickle, jax, jax.numpy as jnp, numpy as np, seqarray as sa
+from jax.sharding import Mesh, NamedSharding, PartitionSpec, SingleDeviceSharding
+devices = jax.devices("cpu")
+mesh = Mesh(np.asarray(devices), ("rows",))
+rows, everywhere = NamedSharding(mesh, PartitionSpec("rows")), NamedSharding(mesh, PartitionSpec())
+two = NamedSharding(Mesh(np.asarray(devices[:2]), ("rows",)), PartitionSpec("rows"))
+x, y = jax.device_put(jnp.arange(8.0), rows), jax.device_put(jnp.arange(4.0), everywhere)
+chunks = sa.split_to_sequence(x, 2)
+# A sequence takes its own elements, and what lies on the same devices in another way.
+s = sa.ArraySequence([x])
+for other in (s[0], sa.split_to_sequence(x, 2)[0], sa.concat_from_sequence([x, x], axis=0, new_axis=1), y):
+    s = sa.sequence_insert(s, other)
+assert sa.sequence_insert(chunks, chunks[1])[4].device.device_set == set(devices)
+joined = sa.concat_from_sequence(sa.ArraySequence([y, x]), axis=0)
+assert joined.tolist() == [*range(4), *range(8)] and joined.device.device_set == set(devices)
+assert sa.concat_from_sequence([x, y], axis=0).tolist() == [*range(8), *range(4)]
+for length, sequence in ((5, s), (4, chunks), (0, sa.sequence_erase([x]))):
+    counted = sa.sequence_length(sequence)
+    assert int(counted) == length and counted.device.device_set == set(devices)
+# To the host and back, and to another place.
+moved = s.to(xp="numpy")
+assert moved[0].tolist() == list(range(8)) and moved.shapes == s.shapes
+again = sa.ArraySequence([moved[0]]).to(xp="jax", device=rows)
+assert again[0].sharding == rows and again[0].tolist() == list(range(8))
+assert sa.ArraySequence([x, y]).to(device=everywhere)[0].sharding == everywhere
+assert sa.ArraySequence([y, x]).to(device=rows)[0].sharding == rows
+unchanged = sa.ArraySequence([x])
+assert unchanged.to(device=rows) is unchanged and unchanged.to() is unchanged
+assert sa.ArraySequence([x]).to(device="cpu:1").device == devices[1]
+assert sa.ArraySequence([jnp.arange(8.0)]).to(device=rows)[0].sharding == rows
+for value in (pickle.loads(pickle.dumps(s)), copy.deepcopy(s)):
+    assert value.shapes == s.shapes and value[0].tolist() == list(range(8))
+# One device may be written as a sharding over it alone.
+one = SingleDeviceSharding(devices[1])
+assert sa.ArraySequence([jax.device_put(y, one)], device=one).device == devices[1]
+def refusal(call):
+    try:
+        call()
+    except ValueError as error:
+        return str(error).split(" is on device ")[0].split(" takes a copy")[0].split(":")[0]
+print(refusal(lambda: sa.ArraySequence([x, jnp.ones(1)])))
+print(refusal(lambda: sa.concat_from_sequence([x, jax.device_put(jnp.arange(8.0), two)], axis=0)))
+print(refusal(lambda: s.to(xp="numpy", copy=False)))
+print(refusal(lambda: sa.sequence_insert(sa.sequence_empty(xp="jax", device="cpu:0"), x)))
+"""
+    lines = run_alone(program, XLA_FLAGS="--xla_force_host_platform_device_count=4").splitlines()
+    assert lines == ["ArraySequence", "concat_from_sequence", "ArraySequence.to", "sequence_insert"]

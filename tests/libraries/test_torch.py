@@ -11,6 +11,7 @@ import seqarray as sa
 from seqarray.testing import assert_arrays_equal, assert_sequences_equal
 
 torch = pytest.importorskip("torch", reason="torch is not installed")
+ml_dtypes = pytest.importorskip("ml_dtypes")
 
 
 def leaf(*shape: int) -> Any:
@@ -312,6 +313,109 @@ def test_saving_and_loading(tmp_path):
 def test_pickled_tensors_keep_requires_grad():
     again = pickle.loads(pickle.dumps(sa.ArraySequence([leaf(2), torch.ones(2, dtype=torch.float64)])))
     assert [element.requires_grad for element in again] == [True, False]
+
+
+@pytest.mark.parametrize("name", "uint16 uint32 uint64 float8_e4m3fn float8_e5m2 float8_e8m0fnu bfloat16".split())
+def test_pickles_of_every_element_type(name):
+    dtype = getattr(torch, name)
+    x = torch.tensor([1, 2, 4, 1, 2]).to(dtype)
+    for sequence in (
+        sa.ArraySequence([x, x[:2]]),
+        sa.split_to_sequence(x, 2),
+        sa.split_to_sequence(x, 2, copy=None)[:1],
+        sa.sequence_construct(x, x, copy=True),
+    ):
+        for again in (pickle.loads(pickle.dumps(sequence)), copy.deepcopy(sequence)):
+            assert_sequences_equal(again, list(sequence))
+    if name.startswith("float8"):
+        assert pickle.loads(pickle.dumps(sa.ArraySequence([x.requires_grad_()])))[0].requires_grad
+
+
+@pytest.mark.parametrize("name", ["int4", "uint4", "uint1"])
+def test_dtypes_without_functions_are_refused_by_name(name):
+    tensor = torch.zeros(2, dtype=torch.uint8).view(getattr(torch, name))
+    for call in (lambda: sa.ArraySequence([tensor]), lambda: sa.split(tensor, [1, 1])):
+        with pytest.raises(TypeError, match=rf"^\w+: .* torch\.{name}$"):
+            call()
+    with pytest.raises(TypeError, match=rf"^sequence_empty: torch cannot hold {name}"):
+        sa.sequence_empty(name, xp="torch")
+    if name != "uint1":
+        with pytest.raises(TypeError, match=rf"^ArraySequence.to: torch on cpu cannot hold {name}"):
+            sa.ArraySequence([np.ones(2, getattr(ml_dtypes, name))]).to(xp="torch")
+
+
+# Subclasses.
+
+
+class Length(torch.Tensor):
+    """A tensor with a unit, which joins only with its like."""
+
+    unit: str
+
+    @classmethod
+    def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        given = args[0] if isinstance(args[0], (list, tuple)) else args[:1]
+        units = {getattr(tensor, "unit", None) for tensor in given}
+        if len(units) > 1:
+            raise TypeError(f"units differ: {units}")
+        result = super().__torch_function__(func, types, args, kwargs or {})
+        for tensor in result if isinstance(result, (list, tuple)) else [result]:
+            if isinstance(tensor, Length):
+                tensor.unit = next(iter(units))
+        return result
+
+
+def length(values: list[float], unit: str) -> Any:
+    tensor = torch.tensor(values).as_subclass(Length)
+    tensor.unit = unit
+    return tensor
+
+
+@pytest.mark.parametrize("copy_", [True, None])
+def test_subclasses_with_rules_of_their_own_keep_them(copy_):
+    x = length([1.0, 2.0, 3.0], "m")
+    results = [
+        sa.concat_from_sequence([x, x], axis=0, copy=copy_),
+        sa.concat_from_sequence([x, x], axis=0, new_axis=1, copy=copy_),
+        sa.concat_from_sequence([x], axis=0, copy=copy_),
+        sa.concat_from_sequence(sa.split_to_sequence(x, copy=copy_)[::-1], axis=0),
+        *sa.split(x, [1, 2], copy=copy_),
+        *sa.split_to_sequence(x, 2, copy=copy_),
+        *sa.split_to_sequence(x, keepdims=0, copy=copy_),
+        sa.sequence_at([x], 0, copy=copy_),
+        sa.sequence_construct(x, copy=copy_)[0],
+    ]
+    assert {(type(result), result.unit) for result in results} == {(Length, "m")}
+    for others in ([x, length([4.0], "km")], [x, torch.ones(1)], [torch.ones(1), x]):
+        with pytest.raises(TypeError, match="units differ"):
+            sa.concat_from_sequence(others, axis=0, copy=copy_)
+        with pytest.raises(TypeError, match="units differ"):
+            sa.concat_from_sequence(sa.ArraySequence(others), axis=0, out=torch.zeros(sum(map(len, others))))
+
+
+# Results written into a tensor.
+
+
+@pytest.mark.parametrize(
+    ("shapes", "strides", "axis"),
+    [
+        ([(1, 1)], (2, 2), 1),
+        ([(1, 0), (1, 1)], (1, 2), 1),
+        ([(1, 1, 1)], (6, 6, 3), 2),
+        ([(3, 1, 0), (3, 1, 1)], (1, 3, 6), 2),
+        ([(1, 2), (1, 1)], (7, 1), 1),
+        ([(2, 1), (2, 2)], (1, 2), 1),
+    ],
+)
+def test_out_is_written_whatever_its_strides(shapes, strides, axis):
+    """torch.cat writes nothing into some tensors with axes of length 1."""
+    tensors = [torch.rand(shape) + 1 for shape in shapes]
+    expected = torch.cat(tensors, axis)
+    out = torch.zeros(32).as_strided(expected.shape, strides)
+    assert sa.concat_from_sequence(tensors, axis=axis, out=out) is out
+    assert_arrays_equal(out, expected)
+    stacked = torch.zeros(64).as_strided((1, *expected.shape), (9, *strides))
+    assert_arrays_equal(sa.concat_from_sequence([expected], axis=0, new_axis=1, out=stacked), expected[None])
 
 
 def test_out_does_not_lose_a_gradient():
