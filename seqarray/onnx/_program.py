@@ -222,8 +222,9 @@ class Program:
         Notes
         -----
         No output shares memory with an input or with a constant of the model, and every item has memory of its own: a
-        broadcast result is copied.  Two outputs may share memory with each other, when one is a view of the other or
-        both are chunks of one array.
+        broadcast result is copied.  An output holds little more than its values: at most 4 KiB, or a 128th of them, so
+        that keeping a row keeps no table.  Two outputs may share memory with each other, when one is a view of the
+        other or both are chunks of one array.
         """
         if isinstance(inputs, Mapping):
             feeds = feeds_by_name(inputs, self.inputs)

@@ -107,6 +107,53 @@ def test_broadcast_outputs_have_memory_of_their_own_for_every_item(name, backend
         assert (sa.testing.to_numpy(array) != before).sum() == 1
 
 
+ROWS = "agraph (float[N, M] x) => ({} y) {{ t = Add(x, x) {} }}"
+
+#: Small parts of what a program has computed.
+PARTS = {
+    "SequenceAt": ROWS.format(
+        "float[M]", "r = SplitToSequence<keepdims = 0>(t) p = Constant<value_int = -1>() y = SequenceAt(r, p)"
+    ),
+    "Slice": ROWS.format(
+        "float[N, M]", "b = Constant<value_ints = [3]>() e = Constant<value_ints = [5]>() y = Slice(t, b, e)"
+    ),
+    "Gather": ROWS.format("float[M]", "i = Constant<value_int = 7>() y = Gather(t, i)"),
+    "Split": ROWS.format("float[N, M]", "z, y, w = Split<num_outputs = 3>(t)"),
+    "SequenceErase": ROWS.format(
+        "seq(float[])", "l = Constant<value_ints = [1, 999]>() r = SplitToSequence(t, l) y = SequenceErase(r)"
+    ),
+    "SequenceInsert": ROWS.format(
+        "seq(float[])",
+        "r = SplitToSequence(t) p = Constant<value_int = 1>() a = SequenceAt(r, p) e = SequenceEmpty() "
+        "f = SequenceInsert(e, a) y = SequenceInsert(f, a)",
+    ),
+    "If": ROWS.format(
+        "float[M]",
+        "c = Constant<value = bool {1}>() i = Constant<value_int = 7>() y = If(c)<then_branch = a () => (float[M] p) "
+        "{ p = Gather(t, i) }, else_branch = b () => (float[M] q) { q = Gather(x, i) }>",
+    ),
+}
+
+
+@pytest.mark.parametrize("backend", ["numpy", "torch", "cupy"], indirect=True)
+@pytest.mark.parametrize("name", PARTS)
+def test_outputs_hold_little_more_than_themselves(name, backend):
+    x = placed(np.arange(10_000, dtype=np.float32).reshape(1000, 10), backend)
+    (output,) = seqarray.onnx.prepare(text_model(PARTS[name]), xp=backend.xp, device=backend.device).run([x])
+    kept = sa.ArraySequence(arrays_in(output))
+    assert 0 < kept.nbytes <= kept.nbytes_held <= kept.nbytes + 4096
+
+
+def test_outputs_that_are_most_of_what_they_hold_are_not_copied():
+    model = text_model(
+        "agraph (float[N, M] x) => (float[K] y, seq(float[]) s) { t = Add(x, x) l = Constant<value_ints = [-1]>() "
+        "y = Reshape(t, l) u = Add(t, x) s = SplitToSequence(u) }"
+    )
+    flat, rows = seqarray.onnx.prepare(model).run([np.ones((1000, 10), dtype=np.float32)])
+    assert flat.base is not None
+    assert len({id(row.base) for row in rows}) == 1
+
+
 def test_first_runs_may_be_concurrent():
     many = [onnx.numpy_helper.from_array(np.zeros(2, dtype=np.float32), f"c{i}") for i in range(3000)]
     model = text_model("agraph (float[N] x, int64[1] a, int64[1] b) => (float[M] y) { y = Slice(x, a, b) }")

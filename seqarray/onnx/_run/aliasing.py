@@ -1,15 +1,17 @@
-"""Whether outputs share memory with inputs or constants, and copies of those that do."""
+"""Whether outputs share memory with inputs or constants or hold more than their values, and copies of those that do."""
 
 from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 from itertools import accumulate
+from math import prod
 from typing import Any
 
 import numpy as np
 
 from seqarray._blocks import held_arrays
+from seqarray._dtypes import itemsize_of
 from seqarray._engines import engine_for
 from seqarray._kind import as_array, kind_of
 from seqarray._libraries import NUMPY, Array, library_of
@@ -19,6 +21,9 @@ from seqarray.onnx._run.budget import Budget
 
 #: For at most this many arrays, comparing each is faster than sorting their addresses.
 _FEW_ARRAYS = 16
+
+#: An output may hold so many bytes more than its values, or a 128th of them: large results lie in rounded memory.
+_MORE_NBYTES = 4096
 
 
 class AliasTracker:
@@ -63,7 +68,9 @@ class AliasTracker:
 
 
 def own(value: Any, tracker: AliasTracker, budget: Budget | None = None) -> Any:
-    """Return an output that the caller may write into: a copy, if it shares memory with something or with itself.
+    """Return an output that the caller may write into and keep.
+
+    It is a copy if the value shares memory with something or with itself, or is a small part of what it keeps alive.
 
     Parameters
     ----------
@@ -77,12 +84,13 @@ def own(value: Any, tracker: AliasTracker, budget: Budget | None = None) -> Any:
     if value is None:
         return None
     if type(value) is ArraySequence:
-        if not any(tracker.may_alias(array) or _is_shared(array) for array in _arrays_of(value)):
+        shares = any(tracker.may_alias(array) or _is_shared(array) for array in _arrays_of(value))
+        if not shares and not _holds_more(value):
             return value
         if budget is not None:
             budget.hold_element(value)
         return sequence_construct(*value, copy=True)
-    if not tracker.may_alias(value) and not _is_shared(value):
+    if not tracker.may_alias(value) and not _is_shared(value) and not _holds_more(value):
         return value
     if not library_of(value).is_writable:
         return value
@@ -109,6 +117,26 @@ def _is_shared(array: Array) -> bool:
         return library.has_repeated_items(array)
     except AttributeError:  # Without strides, shared memory cannot be detected.
         return True
+
+
+def _holds_more(value: Any) -> bool:
+    """Return whether a value keeps much more memory alive than its own items take, as a small view of an array does."""
+    if type(value) is ArraySequence:
+        library = value._kind.library
+        if library is None or not library.is_writable or all(map(_owns_its_memory, value._blocks)):
+            return False
+        held, needed = value.nbytes_held, value.nbytes
+    else:
+        library = library_of(value)
+        if not library.is_writable or _owns_its_memory((value,)):
+            return False
+        held, needed = library.held_memory(value)[1], prod(value.shape) * itemsize_of(value.dtype)
+    return held > needed + max(_MORE_NBYTES, needed >> 7)
+
+
+def _owns_its_memory(block: Any) -> bool:
+    """Return whether a block of a sequence consists of NumPy arrays that are views of nothing."""
+    return type(block) is tuple and all(type(array) is np.ndarray and array.base is None for array in block)
 
 
 def _arrays_of(value: Any) -> Iterator[Array]:
