@@ -60,12 +60,16 @@ class Compiler:
         Slot to the value of an initializer or a Constant.
     n_slots : int
         How many slots there are.
+    ambiguous : list of str
+        The labels of the nodes that mean something else to the exporters of torch and to onnxruntime.
     """
 
-    def __init__(self, model: Model, limits: Limits, clock: Clock) -> None:
+    def __init__(self, model: Model, limits: Limits, clock: Clock, *, applies_keepdims: bool = False) -> None:
         self.model = model
         self.n_slots = 1
         self.constants: dict[int, np.ndarray[Any, Any]] = {}
+        self.ambiguous: list[str] = []
+        self._applies_keepdims = applies_keepdims
         self._types: dict[int, onnx.TypeProto] = {}
         self._n_steps = 0
         self._work = 0
@@ -191,6 +195,9 @@ class Compiler:
         node = Node(proto, domain, version, schema, label, len(inputs), len(proto.output), folder=self.model.folder)
         node.output_types = [declared.get(name) for name in proto.output]
         node.opsets, node.find = scope.opsets, scope.find
+        node.applies_keepdims = self._applies_keepdims
+        if domain == "" and proto.op_type == "SplitToSequence" and self._ignores_keepdims(node, inputs):
+            self.ambiguous.append(label)
         if domain == "" and proto.op_type == "Constant":
             self.constants[self._new_slot(scope, proto.output[0])] = constant_value(node, self._reserve)
             return
@@ -220,6 +227,12 @@ class Compiler:
         steps.append(step)
         for name, slot in zip(proto.output, step.outputs, strict=True):
             self._record_type(slot, declared.get(name))
+
+    def _ignores_keepdims(self, node: Node, inputs: tuple[int, ...]) -> bool:
+        """Return whether a SplitToSequence has `keepdims` 0, which the standard ignores, beside a single size."""
+        if len(inputs) < 2 or node.attributes.get("keepdims", 1) != 0:
+            return False
+        return inputs[1] not in self.constants or self.constants[inputs[1]].ndim == 0
 
     def _without_external(self, proto: onnx.NodeProto, label: str) -> onnx.NodeProto:
         """Return a node whose attributes contain all data of their tensors: onnx would look for it somewhere else."""
@@ -284,7 +297,9 @@ class Compiler:
 
     def _make_step(self, node: Node, kernel: Kernel, inputs: tuple[int, ...], text: str) -> Step:
         """Make the step of a node; its outputs are set later."""
-        return Step(node.label, kernel.function, kernel.placements_of(len(inputs)), inputs, (), text=text)
+        step = Step(node.label, kernel.function, kernel.placements_of(len(inputs)), inputs, (), text=text)
+        step.operator = f"{f'{node.domain}.' if node.domain else ''}{short(node.proto.op_type)}-{node.version}"
+        return step
 
     def _inline(
         self,

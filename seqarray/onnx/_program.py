@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 import threading
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -56,6 +57,7 @@ def prepare(
     max_trip_count: int | None = None,
     max_bytes: int | None = None,
     max_seconds: float | None = None,
+    keepdims_with_split: str | None = None,
 ) -> Program:
     """Check an ONNX model and compile it to a program.
 
@@ -79,6 +81,10 @@ def prepare(
     max_seconds : float, optional
         The maximum number of seconds that preparing may take, and that each run may take.  It is compared between
         operators: one that has begun is not interrupted.  Default: no limit.
+    keepdims_with_split : {"ignore", "apply"}, optional
+        What SplitToSequence does with ``keepdims=0`` where a size is given too.  "ignore" is what the standard says,
+        and the default, with a warning that names such nodes.  "apply" removes the axis, as torch means it when it
+        exports ``unbind``, and as onnxruntime does; the size must be a scalar 1 then, and several sizes keep the axis.
 
     Returns
     -------
@@ -95,7 +101,8 @@ def prepare(
     Warns
     -----
     UserWarning
-        If steps fall back to NumPy while the namespace is another; the message lists them.
+        If steps fall back to NumPy while the namespace is another; the message counts them by operator.  If a
+        SplitToSequence has ``keepdims=0`` and a size, and `keepdims_with_split` is not given.
 
     Examples
     --------
@@ -116,8 +123,12 @@ def prepare(
         raise ValueError(f"prepare: fallback is {fallback!r}; expected 'reference' or 'error'")
     library = resolve_library(xp, operator="prepare")
     limits = _checked_limits(max_trip_count, max_bytes, max_seconds)
+    if keepdims_with_split not in (None, "ignore", "apply"):
+        raise ValueError(f"prepare: keepdims_with_split is {keepdims_with_split!r}; expected 'ignore' or 'apply'")
     clock = Clock(limits.max_seconds, "prepare")
-    return Program(load(model), library, device, fallback, *limits, clock=clock)
+    return Program(
+        load(model), library, device, fallback, *limits, clock=clock, keepdims_with_split=keepdims_with_split
+    )
 
 
 def _checked_limits(max_trip_count: Any, max_bytes: Any, max_seconds: Any) -> Limits:
@@ -160,11 +171,15 @@ class Program:
         max_bytes: int | None = None,
         max_seconds: float | None = None,
         clock: Clock | None = None,
+        keepdims_with_split: str | None = None,
     ) -> None:
         self._limits = Limits(max_trip_count, max_bytes, max_seconds)
         self._is_limited = any(limit is not None for limit in self._limits)
-        compiler = Compiler(model, self._limits, clock or Clock(max_seconds, "prepare"))
+        clock = clock or Clock(max_seconds, "prepare")
+        compiler = Compiler(model, self._limits, clock, applies_keepdims=keepdims_with_split == "apply")
         self._graph = compiler.compile()
+        if compiler.ambiguous and keepdims_with_split is None:
+            _warn_of_keepdims(compiler.ambiguous)
         self._name = model.graph.name
         self._constants = compiler.constants
         self._n_slots = compiler.n_slots
@@ -180,10 +195,11 @@ class Program:
         )
         self._computes = any(step.computes for step in _steps(self._graph))
         self._fallbacks = [step.label for step in _steps(self._graph) if step.fallback]
+        self._fallback_counts = _counted(step.operator for step in _steps(self._graph) if step.fallback)
         if self._fallbacks and fallback == "error":
             raise ValueError(
-                "prepare: fallback is 'error', and seqarray does not implement the operators of "
-                + ", ".join(self._fallbacks)
+                f"prepare: fallback is 'error', and seqarray does not implement {self._fallback_counts}; "
+                f"the first is {self._fallbacks[0]}"
             )
         self._prepared: list[_PreparedTarget] = []
         #: Held while a target is being prepared: the first runs may be several at the same time.
@@ -306,8 +322,8 @@ class Program:
         if self._fallbacks and library is not NUMPY and library.name not in self._warned:
             self._warned.add(library.name)
             warnings.warn(
-                "some steps fall back to onnx.reference on NumPy, since seqarray does not implement their operators "
-                f"on {library.name} (fallback='error' refuses that): {', '.join(self._fallbacks)}",
+                f"some steps fall back to onnx.reference on NumPy, since seqarray does not implement on {library.name} "
+                f"(fallback='error' refuses that): {self._fallback_counts}; print(program) marks these steps",
                 UserWarning,
                 stacklevel=stacklevel,
             )
@@ -321,6 +337,24 @@ class Program:
 
     def __repr__(self) -> str:
         return f"<Program {self._name!r} of {len(self._graph.steps)} steps>"
+
+
+def _warn_of_keepdims(labels: Sequence[str]) -> None:
+    """Warn of nodes whose attribute `keepdims` the standard ignores."""
+    more = f" and {len(labels) - 3} more" if len(labels) > 3 else ""
+    warnings.warn(
+        f"{', '.join(labels[:3])}{more}: keepdims=0 is ignored where a size is given, as the standard says; torch and "
+        "onnxruntime remove the axis.  Choose by keepdims_with_split='ignore' or 'apply'",
+        UserWarning,
+        stacklevel=4,
+    )
+
+
+def _counted(labels: Iterable[str]) -> str:
+    """Return how often each text comes, the most frequent first."""
+    return ", ".join(
+        label if count == 1 else f"{label} ({count} times)" for label, count in Counter(labels).most_common()
+    )
 
 
 def _steps(subgraph: Subgraph) -> Iterator[Step]:

@@ -66,7 +66,7 @@ def test_conformance_cases_that_declare_less(change, backend):
         model = onnx.ModelProto()
         model.CopyFrom(case.model)
         change(model)
-        program = sa.onnx.prepare(model)
+        program = sa.onnx.prepare(model, keepdims_with_split="ignore")
         outputs = program.run([value_on(value, backend) for value in case.inputs])
         for output, wanted in zip(outputs, case.expected, strict=True):
             if contained(wanted) is None:
@@ -323,3 +323,50 @@ def test_gather_of_computed_values_on_the_host_by_indices_on_the_device_is_count
     (output,) = program.run([backend.array(floats(1, 0)), integer([3, 4])])
     sa.testing.assert_arrays_equal(output, backend.array(integer([8, 6])))
     assert program.transfers == (0, 0 if backend.name == "numpy" else 1)
+
+
+# SplitToSequence with keepdims=0 and a size, as torch exports unbind
+
+
+UNBIND = """agraph (float[N, M] x, int64{rank} n) => (seq(float[]) y) {{
+    y = SplitToSequence<keepdims = 0>(x, n) }}"""
+
+
+@on_all
+def test_keepdims_of_a_split_by_a_size_is_what_is_asked_for(backend):
+    x = floats([1, 2], [3, 4])
+    model = text_model(UNBIND.format(rank=""))
+    with pytest.warns(UserWarning, match=r"node 0 \(SplitToSequence-11\): .*keepdims_with_split"):
+        assert_gives(model, [x, integer(1)], [[x[:1], x[1:]]], backend)
+    assert_gives(model, [x, integer(1)], [[x[:1], x[1:]]], backend, keepdims_with_split="ignore")
+    assert_gives(model, [x, integer(1)], [[x[0], x[1]]], backend, keepdims_with_split="apply")
+    assert_gives(
+        text_model(UNBIND.format(rank="[2]")),
+        [x, integer([1, 1])],
+        [[x[:1], x[1:]]],
+        backend,
+        keepdims_with_split="apply",
+    )
+
+
+def test_chunks_of_several_items_lose_no_axis():
+    program = sa.onnx.prepare(text_model(UNBIND.format(rank="")), keepdims_with_split="apply")
+    refuses(
+        ValueError, lambda: program.run([floats([1], [2]), integer(2)]), "SplitToSequence", "split is 2", "keepdims"
+    )
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("text", ["<keepdims = 0>(x, s)", "<keepdims = 1>(x, t)", "<keepdims = 0>(x)"])
+def test_a_split_that_means_one_thing_needs_no_choice(text):
+    model = text_model(
+        "agraph (float[N] x) => (seq(float[]) y) <int64[2] s = {1, 1}, int64 t = {1}> { y = SplitToSequence"
+        + text
+        + " }"
+    )
+    assert len(sa.onnx.prepare(model).run([floats(1, 2)])[0]) == 2
+
+
+def test_another_choice_about_keepdims_is_refused():
+    model = text_model(UNBIND.format(rank=""))
+    refuses(ValueError, lambda: sa.onnx.prepare(model, keepdims_with_split="drop"), "'drop'", "'ignore'", "'apply'")

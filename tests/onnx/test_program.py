@@ -362,6 +362,21 @@ def test_the_fallback_takes_every_torch_tensor(backend, element_type):
     assert program.transfers == (1, 1)
 
 
+@pytest.mark.parametrize("backend", ["torch"], indirect=True)
+def test_a_warning_counts_by_operator(backend):
+    nodes = " ".join(f"y{i + 1} = Hardmax(y{i})" for i in range(40))
+    model = text_model(f"agraph (float[N, M] y0) => (float[N, M] z) {{ {nodes} z = Sign(y40) }}")
+    with pytest.warns(UserWarning, match="fall back") as caught:
+        program = seqarray.onnx.prepare(model, xp=backend.xp, fallback="reference")
+    (warning,) = caught
+    assert "Hardmax-13 (40 times), Sign-13;" in str(warning.message)
+    assert len(str(warning.message)) < 250
+    assert "fallback" in str(program)
+    refuses(
+        ValueError, lambda: seqarray.onnx.prepare(model, fallback="error"), "Hardmax-13 (40 times), Sign-13", "node 0"
+    )
+
+
 # Running again, and in threads
 
 

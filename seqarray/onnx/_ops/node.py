@@ -79,6 +79,8 @@ class Node:
         Domain to version of the operator sets.
     find : callable
         Returns the slot of a name that the node's graphs can refer to; None if there is none.
+    applies_keepdims : bool
+        Whether SplitToSequence follows attribute `keepdims` where a size is given too, against the standard.
     """
 
     proto: onnx.NodeProto
@@ -93,6 +95,7 @@ class Node:
     output_types: Sequence[onnx.TypeProto | None] = ()
     opsets: dict[str, int] = field(default_factory=dict)
     find: Callable[[str], int | None] = lambda _: None
+    applies_keepdims: bool = False
 
     @cached_property
     def attributes(self) -> dict[str, Any]:

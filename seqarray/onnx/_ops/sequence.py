@@ -203,6 +203,7 @@ def make_split_to_sequence(node: Node) -> Kernel:
     """Make the kernel of SplitToSequence."""
     axis, keepdims = node.attribute("axis", int, 0), node.attribute("keepdims", int, 1)
     allowed, general = _element_types(node), _general(node)
+    drops_axis = node.applies_keepdims and keepdims == 0
 
     def run_split_to_sequence(execution: Execution, x: Any, sizes: Any = None) -> Outputs:
         if x is None or type(x) is ArraySequence or element_type_of(x.dtype) not in allowed:
@@ -211,6 +212,12 @@ def make_split_to_sequence(node: Node) -> Kernel:
             return general(execution, x, sizes)
         if execution.budget is not None and sizes is not None and sizes.ndim == 1:
             execution.budget.reserve_elements(sizes.size, 0)
+        if drops_axis and sizes is not None and sizes.ndim == 0:
+            if sizes != 1:
+                raise ValueError(
+                    f"keepdims is 0, which is to be applied, and split is {sizes}; chunks lose an axis of length 1 only"
+                )
+            sizes = None
         if sizes is not None and sizes.ndim == 1 and sizes.size <= _FEW_ELEMENTS:
             sizes = sizes.tolist()
         return (split_to_sequence(x, sizes, axis=axis, keepdims=keepdims, copy=None),)

@@ -36,6 +36,8 @@ class Step:
         The graphs among the attributes of the node.
     text : str
         The step as `print(program)` shows it.
+    operator : str
+        The operator and its version, such as "SplitToSequence-11", with the domain in front unless it is ONNX's own.
     """
 
     label: str
@@ -49,6 +51,7 @@ class Step:
     fallback: bool = False
     subgraphs: tuple[Subgraph, ...] = ()
     text: str = ""
+    operator: str = ""
 
 
 @dataclass(slots=True, eq=False)
