@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import operator as _operator
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import accumulate
 from math import isnan
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from seqarray._dtypes import element_type_of
 from seqarray._libraries import is_compiling, is_symbolic, library_of
 
 Shape = tuple[int, ...]
+Value = TypeVar("Value")
 #: Host integers, one for every chunk: a range when they are evenly spaced, an int64 array when there are many.
 Column = Any
 
@@ -78,10 +79,10 @@ def integer(value: Any, *, operator: str, name: str, one_element: bool = False) 
     array = _integer_array(value, operator=operator, name=name)
     shape = tuple(array.shape)
     if shape == (1,) and one_element:
-        return int(array[0])
+        return _read(lambda: int(array[0]), array, operator=operator, name=name)
     if shape != ():
         raise ValueError(f"{operator}: {name} must be a scalar, but has shape {shape}")
-    return int(array)
+    return _read(lambda: int(array), array, operator=operator, name=name)
 
 
 def is_integer(value: Any) -> bool:
@@ -108,13 +109,25 @@ def _integer_array(value: Any, *, operator: str, name: str) -> Any:
     return value
 
 
-def host_values(array: Any, number: type[int] | type[float]) -> list[Any]:
+def host_values(array: Any, number: type[int] | type[float], *, operator: str, name: str) -> list[Any]:
     """Return the values of a 1-D array as Python numbers, in one read of its device."""
     if hasattr(array, "tolist"):
-        values: list[Any] = array.tolist()
-        return values
+        return _read(array.tolist, array, operator=operator, name=name)
     # Arrays without tolist (array-api-strict) are in host memory.
-    return [number(array[i]) for i in range(array.shape[0])]
+    return _read(lambda: [number(array[i]) for i in range(array.shape[0])], array, operator=operator, name=name)
+
+
+def _read(read: Callable[[], Value], array: Any, *, operator: str, name: str) -> Value:
+    """Return what is read from an array, which its library may refuse, as torch does under `vmap`."""
+    if is_compiling():
+        return read()
+    try:
+        return read()
+    except Exception as error:  # each library has errors of its own
+        raise TypeError(
+            f"{operator}: {name} is of type {type(array).__name__}, whose value cannot be read: {error}; "
+            "pass a host integer instead"
+        ) from error
 
 
 def check_readable(array: Any, *, operator: str, name: str) -> None:
@@ -179,7 +192,8 @@ def chunks_of_sizes(
         array = _integer_array(sizes, operator=operator, name=name)
         if len(array.shape) != 1:
             raise ValueError(f"{operator}: {name} must be {ranks}, but has shape {tuple(array.shape)}")
-        sizes = array if type(array) is np.ndarray and len(array) > LONG_COLUMN else host_values(array, int)
+        kept = type(array) is np.ndarray and len(array) > LONG_COLUMN
+        sizes = array if kept else host_values(array, int, operator=operator, name=name)
     columns = _long_columns(sizes, length) if len(sizes) > LONG_COLUMN and not is_compiling() else None
     if columns is not None:
         return columns

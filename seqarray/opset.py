@@ -316,7 +316,7 @@ def _split_1(call: Call) -> tuple[Any, ...]:
         raise ValueError("split: split is given both as an input and as an attribute")
     _check_rank_of_sizes(array, call)
     check_readable(array, operator="split", name="split")
-    values = host_values(array, float)
+    values = host_values(array, float, operator="split", name="split")
     for index, value in enumerate(values):
         if value != value // 1:
             raise ValueError(f"split: split[{index}] is {value}; expected an integer")

@@ -24,7 +24,7 @@ def join(blocks: Blocks, axis: int, stack: bool, kind: Kind, out: Any = None) ->
     xp = library.namespace
     with library.on_device(kind.device):
         if not kind.exact:
-            arrays = [xp.astype(array, kind.dtype, copy=False) for array in arrays]
+            arrays = [a if a.dtype == kind.dtype else library.converted(a, kind.dtype) for a in arrays]
         if out is not None:
             return library.join_into(out, arrays, axis, stack)
         options = library.join_options(arrays)
@@ -43,8 +43,8 @@ def duplicate(array: Array, kind: Kind) -> Array:
     """Copy one array, in the dtype of `kind`.  A lazy array is copied as another lazy array, without its values."""
     library: Any = kind.library
     with library.on_device(kind.device):
-        if array.dtype != kind.dtype:
-            return library.namespace.astype(array, kind.dtype)
+        if not kind.exact and array.dtype != kind.dtype:
+            return library.converted(array, kind.dtype)
         return library.copy_of(array)
 
 

@@ -23,8 +23,8 @@ Unflatten = Callable[[Iterable[Any], Any], Any]
 class Library:
     """One array library.
 
-    A library that follows the array API standard needs no class of its own: this one serves it.  A library that
-    deviates overrides what is different, in a file of its own, and is entered in `registry.LIBRARIES`.
+    A library that deviates overrides what is different, in a file of its own, and is entered in `registry.LIBRARIES`.
+    One that is not entered there needs no class: `other.Other` serves it.
 
     Attributes
     ----------
@@ -43,6 +43,8 @@ class Library:
     has_numpy_dtypes = False
     #: Whether a slice of an array is an array with memory of its own.
     slices_are_copies = False
+    #: Whether a slice of an array may be no array of the library, see `is_own`.
+    may_slice_into_others = False
     #: Whether arrays can be written into by whoever holds them.
     is_writable = True
     #: Whether arrays can be sliced with negative steps.
@@ -95,9 +97,17 @@ class Library:
         """Return the same values as another array object, whose shape cannot be changed through the first."""
         return array
 
+    def is_own(self, value: Any) -> bool:
+        """Return whether a slice of an array is an array of this library."""
+        return True
+
     def copy_of(self, array: Array) -> Array:
-        """Return a copy of an array, on its device, which is current."""
+        """Return a copy of an array or a slice of one, on its device, which is current."""
         return self.namespace.asarray(array, copy=True)
+
+    def converted(self, array: Array, dtype: Any) -> Array:
+        """Return a copy of an array in another dtype."""
+        return self.namespace.astype(array, dtype)
 
     def is_lazy(self, array: Array) -> bool:
         """Return whether the values of an array cannot be read now."""
@@ -186,6 +196,10 @@ class Library:
         """Return the number of a CUDA device; None for another one."""
         return None
 
+    def creation_options(self, device: Device) -> dict[str, Any]:
+        """Return what functions that create arrays are given, for arrays on a device."""
+        return {} if device is None else {"device": device}
+
     def on_device(self, device: Device) -> AbstractContextManager[Any]:
         """Return a context in which results are allocated on a device; most libraries follow the inputs."""
         return nullcontext()
@@ -197,7 +211,7 @@ class Library:
         if element_type == "string":
             return False
         if element_type in STANDARD_TYPES:
-            return element_type in self.namespace.__array_namespace_info__().dtypes(device=device)
+            return element_type in self.namespace.__array_namespace_info__().dtypes(device=device, kind=None)
         return hasattr(self.namespace, element_type)
 
     def dtype_for(self, element_type: str, device: Device = None, *, operator: str) -> Any:
@@ -256,8 +270,11 @@ class Library:
         self, arrays: Sequence[HostArray], dtype: Any, device: Device, *, copy: bool | None, operator: str
     ) -> list[Array]:
         """Return arrays of a dtype on a device with the values of NumPy arrays."""
-        asarray = self.namespace.asarray
-        return [asarray(array.astype(native(array.dtype), copy=False), device=device, copy=True) for array in arrays]
+        asarray, options = self.namespace.asarray, self.creation_options(device)
+        return [
+            asarray(array.astype(native(array.dtype), copy=False), dtype=dtype, copy=True, **options)
+            for array in arrays
+        ]
 
     def to_device(self, arrays: Sequence[Array], device: Device) -> list[Array]:
         """Return copies of arrays on another device."""

@@ -23,7 +23,9 @@ class CuPy(Library):
     pickles_on_host = True
 
     def kind_key(self, array: Array) -> Any:
-        return array.dtype, array.data.device_id
+        dtype = array.dtype
+        # Structured dtypes are without number, and equal ones may differ in their metadata.
+        return None if dtype.type is np.void or dtype.metadata is not None else (dtype, array.data.device_id)
 
     def are_alike(self, arrays: Sequence[Array], to_join: bool = False) -> bool:
         """Return whether arrays agree in type, dtype and device; the engine compares devices while it joins."""

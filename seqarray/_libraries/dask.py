@@ -45,10 +45,15 @@ class Dask(NumPyDtypes):
     def to_host(self, arrays: Sequence[Array], *, copy: bool | None, operator: str) -> list[HostArray]:
         """Return the values of all arrays, in one computation; dask gives scalars for arrays of rank 0."""
         computed = sys.modules["dask"].compute(*arrays)
-        return [
-            np.asarray(value.get() if hasattr(value, "get") else value, dtype=array.dtype)
-            for value, array in zip(computed, arrays, strict=True)
-        ]
+        return [self._as_ndarray(value, array.dtype, operator) for value, array in zip(computed, arrays, strict=True)]
+
+    def _as_ndarray(self, value: Any, dtype: Any, operator: str) -> HostArray:
+        masked = sys.modules.get("numpy.ma")
+        if masked is not None and isinstance(value, masked.MaskedArray) and masked.is_masked(value):
+            raise TypeError(
+                f"{operator}: an array of dask has masked values, and NumPy arrays have no masks; fill them"
+            )
+        return np.asarray(value.get() if hasattr(value, "get") else value, dtype=dtype)
 
     def from_host(
         self, arrays: Sequence[Any], dtype: Any, device: Device, *, copy: bool | None, operator: str

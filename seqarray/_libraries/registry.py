@@ -23,9 +23,10 @@ from seqarray._libraries.cupy import CuPy
 from seqarray._libraries.dask import Dask
 from seqarray._libraries.jax import JAX
 from seqarray._libraries.numpy import NumPy
+from seqarray._libraries.other import Other
 from seqarray._libraries.torch import Torch
 
-#: The libraries that differ from the standard, by the first part of the names of their modules.
+#: The libraries with a class of their own, by the first part of the names of their modules.
 LIBRARIES: dict[str, type[Library]] = {
     library.name: library for library in (NumPy, CuPy, Torch, JAX, Dask, ArrayAPIStrict)
 }
@@ -47,6 +48,10 @@ _unannounced: list[Library] = []
 #: Two threads that meet a library at once must get one object for it; a signal handler may meet one in between.
 _adding = threading.RLock()
 _by_type: dict[type, Library] = {np.ndarray: NUMPY}
+#: Programs can make classes without end; beyond this many, the types that were met first are forgotten.
+_MOST_TYPES = 1024
+#: Namespaces that users name, and the library of the arrays that they make.
+_others: list[tuple[Any, Library]] = []
 
 #: The library of arrays of exactly a type; None for types that are not arrays or have not been met.
 library_of_type = _by_type.get
@@ -98,7 +103,10 @@ def _found(array: Array) -> Library:
         with _adding:
             _announce()
     if not issubclass(array_type, np.generic):
-        _by_type[array_type] = library
+        with _adding:
+            if len(_by_type) >= _MOST_TYPES:
+                del _by_type[next(known for known in _by_type if known is not np.ndarray)]
+            _by_type[array_type] = library
     return library
 
 
@@ -120,7 +128,7 @@ def _met(namespace: Any) -> Library | None:
 
 
 def _add(namespace: Any) -> Library:
-    library = LIBRARIES.get(name_of(namespace).partition(".")[0], Library)(namespace)
+    library = LIBRARIES.get(name_of(namespace).partition(".")[0], Other)(namespace)
     # torch.compile does not trace import_module.
     library.engine = loaded(library.engine_module) or importlib.import_module(library.engine_module)
     _libraries.append(library)
@@ -168,7 +176,23 @@ def resolve_library(xp: Any, *, operator: str) -> Library | None:
         raise TypeError(
             f"{operator}: xp is {xp!r}; expected an array namespace or the name of one, such as 'numpy' or 'torch'"
         )
-    return library_for(namespace)
+    return _library_named(namespace, operator)
+
+
+def _library_named(namespace: Any, operator: str) -> Library:
+    """Return the library of the arrays that a namespace makes, which may name another namespace as theirs."""
+    found = _met(namespace) or next((library for other, library in _others if other is namespace), None)
+    if found is not None:
+        return found
+    if name_of(namespace).partition(".")[0] in LIBRARIES or not hasattr(namespace, "zeros"):
+        return library_for(namespace)
+    try:
+        library = library_of(namespace.zeros((1,)))
+    except Exception as error:  # each library has errors of its own, such as for a missing device
+        raise TypeError(f"{operator}: {name_of(namespace)} cannot make arrays here: {error}") from error
+    if library.namespace is not namespace:
+        _others.append((namespace, library))
+    return library
 
 
 def _known(name: str) -> Any:

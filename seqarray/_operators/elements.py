@@ -282,4 +282,5 @@ def sequence_length(sequence: Any, /) -> Array:
         return np.asarray(sequence._length, dtype=np.int64)
     with library.on_device(device):
         dtype = library.widest_integer(device)
-        return library.namespace.asarray(sequence._length, dtype=dtype, device=library.device_of_scalars(device))
+        options = library.creation_options(library.device_of_scalars(device))
+        return library.namespace.asarray(sequence._length, dtype=dtype, **options)

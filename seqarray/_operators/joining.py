@@ -118,6 +118,8 @@ def _view(
     if alone and view is None and len(block) == 1:
         source = block[0]
         view = source[(*(slice(None),) * axis, None, ...)] if stack else source
+    if view is not None and view is not source and not kind.library.is_own(view):
+        view = None
     if copy is False and (view is None or (kind.library.slices_are_copies and view is not source)):
         _check_elements(sequence, blocks, axis, stack)
         raise ValueError(

@@ -195,4 +195,13 @@ def _chunks(x: Array, cut: Cut, starts: Column, stops: Column, kind: Kind, copy:
         if len(starts) == 1 and not cut.dropped:
             return ((x,),)
         raise ValueError(f"{operator}: {library.name} has no views, so chunks need a copy; pass copy=True or copy=None")
-    return (Run(library.own_view(x), cut, starts, stops),)
+    run = Run(library.own_view(x), cut, starts, stops)
+    if library.may_slice_into_others and not library.is_own(run[0]):
+        if copy is False:
+            raise ValueError(
+                f"{operator}: slices of {library.name} arrays are of type {type(run[0]).__qualname__}, so chunks need "
+                "a copy; pass copy=True or copy=None"
+            )
+        copies: Blocks = library.engine.split(x, cut, starts, stops, kind)
+        return copies
+    return (run,)

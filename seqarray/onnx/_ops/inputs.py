@@ -37,7 +37,7 @@ def integers(value: Any, name: str) -> list[int]:
     """Return the integers of an input on the host that holds axes or lengths."""
     if not isinstance(value, np.ndarray) or value.dtype.kind not in "iu" or value.ndim > 1:
         raise TypeError(f"{name} is {describe_value(value)}; expected a 1-D tensor of integers")
-    return [int(number) for number in host_values(value.reshape(-1), int)]
+    return [int(number) for number in host_values(value.reshape(-1), int, operator="run", name=name)]
 
 
 def single_bool(value: Any, name: str) -> bool:
@@ -69,7 +69,7 @@ def scalar_like(xp: Any, value: float, array: Array) -> Array:
     library = library_of(array)
     device = library.device_of(array)
     with library.on_device(device):
-        return xp.asarray(value, dtype=array.dtype, device=device)
+        return xp.asarray(value, dtype=array.dtype, **library.creation_options(device))
 
 
 def broadcast_shapes(shapes: Sequence[Sequence[int]]) -> tuple[int, ...]:

@@ -124,7 +124,7 @@ def make_cast(node: Node) -> Kernel | None:
         if x.dtype == dtype:
             return (x,)
         with library.on_device(library.device_of(x)):
-            return (library.namespace.astype(x, dtype),)
+            return (library.converted(x, dtype),)
 
     return Kernel(run_cast, (Placement.FOLLOW,))
 

@@ -88,7 +88,8 @@ def download(array: Any) -> np.ndarray[Any, Any]:
     if element_type in _BOOL_AND_INTEGERS and tuple(array.shape) in _ONE_ELEMENT:
         # A Loop reads its condition in every iteration; setting up a move takes longer than reading one value.
         flat = library_of(array).namespace.reshape(array, (-1,))
-        return np.asarray(host_values(flat, int), dtype=element_type).reshape(array.shape)
+        number = host_values(flat, int, operator="run", name="a value")
+        return np.asarray(number, dtype=element_type).reshape(array.shape)
     library = library_of(array)
     library.check_known([array], operator="run")
     (values,) = library.to_host([array], copy=None, operator="run")
