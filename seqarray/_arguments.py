@@ -78,11 +78,9 @@ def integer(value: Any, *, operator: str, name: str, one_element: bool = False) 
         return _plain(value)
     array = _integer_array(value, operator=operator, name=name)
     shape = tuple(array.shape)
-    if shape == (1,) and one_element:
-        return _read(lambda: int(array[0]), array, operator=operator, name=name)
-    if shape != ():
+    if shape != () and not (shape == (1,) and one_element):
         raise ValueError(f"{operator}: {name} must be a scalar, but has shape {shape}")
-    return _read(lambda: int(array), array, operator=operator, name=name)
+    return host_integer(array, operator=operator, name=name)
 
 
 def is_integer(value: Any) -> bool:
@@ -107,6 +105,11 @@ def _integer_array(value: Any, *, operator: str, name: str) -> Any:
         raise TypeError(f"{operator}: {name} has dtype {value.dtype}; expected an integer")
     check_readable(value, operator=operator, name=name)
     return value
+
+
+def host_integer(array: Any, *, operator: str, name: str) -> int:
+    """Return the only value of an array of shape () or (1,)."""
+    return _read(lambda: int(array[0] if len(array.shape) else array), array, operator=operator, name=name)
 
 
 def host_values(array: Any, number: type[int] | type[float], *, operator: str, name: str) -> list[Any]:
@@ -137,6 +140,8 @@ def check_readable(array: Any, *, operator: str, name: str) -> None:
             f"{operator}: {name} is of type {type(array).__name__}, whose value is not known yet; "
             "pass a host integer instead"
         )
+    if library_of(array).has_masked_values(array):
+        raise TypeError(f"{operator}: {name} has masked values; pass host integers instead")
 
 
 def describe(value: Any) -> str:

@@ -113,6 +113,10 @@ class Library:
         """Return whether the values of an array cannot be read now."""
         return False
 
+    def has_masked_values(self, array: Array) -> bool:
+        """Return whether values of an array are masked, which neither NumPy arrays nor Python numbers can be."""
+        return False
+
     def memory_of(self, array: Array) -> Iterator[tuple[int, int]]:
         """Yield the intervals of addresses in which the values of an array lie, or the memory that they are part of.
 

@@ -57,6 +57,10 @@ class Other(Library):
         """Return whether an array has to be computed, for which lazy libraries have a method."""
         return hasattr(array, "compute")
 
+    def has_masked_values(self, array: Array) -> bool:
+        mask = getattr(array, "mask", None)
+        return array_api_compat.is_array_api_obj(mask) and bool(_host_copy(mask).any())
+
     def memory_of(self, array: Array) -> Iterator[tuple[int, int]]:
         """Yield where an array lies; all memory, if it does not tell."""
         try:
@@ -101,30 +105,18 @@ class Other(Library):
         """Check nothing: `to_host` computes the values, or says why they cannot be read."""
 
     def to_host(self, arrays: Sequence[Array], *, copy: bool | None, operator: str) -> list[HostArray]:
-        return [self._host_copy(array, operator) for array in arrays]
-
-    def _host_copy(self, array: Array, operator: str) -> HostArray:
-        mask = getattr(array, "mask", None)
-        if array_api_compat.is_array_api_obj(mask) and self._host_copy(mask, operator).any():
+        if any(map(self.has_masked_values, arrays)):
             raise TypeError(
                 f"{operator}: an array of {self.name} has masked values, and NumPy arrays have no masks; "
                 f"fill them first, with a function of {self.name}"
             )
-        reasons = []
-        for read in (_by_dlpack, np.asarray):
-            try:
-                values = read(array)
-            except _REFUSALS as error:
-                reasons.append(str(error))
-                continue
-            if _is_like(values, array):
-                return np.array(values)
-            reasons.append(f"{read.__name__.strip('_')} gives shape {values.shape} and dtype {values.dtype}")
-        raise TypeError(
-            f"{operator}: NumPy cannot read arrays of {self.name} ({type(array).__name__}) of shape "
-            f"{tuple(array.shape)} and dtype {array.dtype}: {'; '.join(reasons)}; "
-            f"convert them first, with a function of {self.name}"
-        )
+        try:
+            return list(map(_host_copy, arrays))
+        except TypeError as error:
+            raise TypeError(
+                f"{operator}: NumPy cannot read arrays of {self.name}: {error}; "
+                f"convert them first, with a function of {self.name}"
+            ) from error
 
     def from_host(
         self, arrays: Sequence[HostArray], dtype: Any, device: Device, *, copy: bool | None, operator: str
@@ -140,6 +132,21 @@ def _takes(function: Any, name: str) -> bool:
     except (TypeError, ValueError):
         return True
     return name in parameters or any(each.kind is each.VAR_KEYWORD for each in parameters.values())
+
+
+def _host_copy(array: Array) -> HostArray:
+    """Return the values of an array; raise a TypeError if NumPy reads anything else from it, or nothing."""
+    reasons = []
+    for read in (_by_dlpack, np.asarray):
+        try:
+            values = read(array)
+        except _REFUSALS as error:
+            reasons.append(f"{error}")
+            continue
+        if _is_like(values, array):
+            return np.array(values)
+        reasons.append(f"{read.__name__.strip('_')} gives shape {values.shape} and dtype {values.dtype}")
+    raise TypeError(f"{type(array).__name__} of shape {tuple(array.shape)}, {array.dtype}: {'; '.join(reasons)}")
 
 
 def _by_dlpack(array: Array) -> HostArray:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from seqarray._arguments import host_values
+from seqarray._arguments import host_integer
 from seqarray._dtypes import element_type_of
 from seqarray._kind import kind_of
 from seqarray._libraries import NUMPY, Library, library_of, same_device
@@ -84,13 +84,10 @@ def download(array: Any) -> np.ndarray[Any, Any]:
     """Return an array of any library as a NumPy array; gradients are left behind."""
     if isinstance(array, np.ndarray):
         return array
-    element_type = element_type_of(array.dtype)
-    if element_type in _BOOL_AND_INTEGERS and tuple(array.shape) in _ONE_ELEMENT:
+    library, element_type, shape = library_of(array), element_type_of(array.dtype), tuple(array.shape)
+    if element_type in _BOOL_AND_INTEGERS and shape in _ONE_ELEMENT and not library.has_masked_values(array):
         # A Loop reads its condition in every iteration; setting up a move takes longer than reading one value.
-        flat = library_of(array).namespace.reshape(array, (-1,))
-        number = host_values(flat, int, operator="run", name="a value")
-        return np.asarray(number, dtype=element_type).reshape(array.shape)
-    library = library_of(array)
+        return np.full(shape, host_integer(array, operator="run", name="a value"), dtype=element_type)
     library.check_known([array], operator="run")
     (values,) = library.to_host([array], copy=None, operator="run")
     return values
