@@ -327,3 +327,23 @@ def test_big_endian_arrays_agree_with_native_ones():
     assert joined.dtype.isnative
     assert_arrays_equal(joined, lazy([0.0, 1.0, 2.0, 3.0, 0.0, 1.0]))
     assert all(chunk.dtype.isnative for chunk in sa.split(x, [1, 3]))
+
+
+def test_masks_are_not_dropped():
+    masked = da.ma.masked_array(lazy(np.arange(4.0)), mask=[False, True, False, False])
+    with pytest.raises(TypeError, match=r"^ArraySequence.to: an array of dask has masked values"):
+        sa.ArraySequence([lazy(np.ones(2)), masked]).to(xp="numpy")
+    with pytest.raises(TypeError, match=r"^to_numpy: an array of dask has masked values"):
+        sa.testing.to_numpy(masked)
+    assert sa.testing.to_numpy(da.ma.masked_greater(lazy(np.arange(4.0)), 9)).tolist() == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize("value", [1.5, "abc", np.datetime64(1, "s"), None], ids=repr)
+def test_arrays_of_rank_0_arrive_as_such(value):
+    host = np.asarray("text", dtype=object) if value is None else np.asarray(value)
+    for array in (lazy(host), lazy(np.stack([host, host]))[1]):
+        moved = sa.ArraySequence([array]).to(xp="numpy")[0]
+        assert type(moved) is np.ndarray
+        assert moved.dtype == host.dtype
+        assert moved.shape == ()
+        assert moved == host
