@@ -137,7 +137,7 @@ def _takes(function: Any, name: str) -> bool:
 def _host_copy(array: Array) -> HostArray:
     """Return the values of an array; raise a TypeError if NumPy reads anything else from it, or nothing."""
     reasons = []
-    for read in (_by_dlpack, np.asarray):
+    for read in (_by_dlpack, np.asarray) if hasattr(array, "__dlpack__") else (np.asarray,):
         try:
             values = read(array)
         except _REFUSALS as error:
@@ -151,9 +151,21 @@ def _host_copy(array: Array) -> HostArray:
 
 def _by_dlpack(array: Array) -> HostArray:
     """Return the values of an array that exports them, as NumPy sees them or on other devices as a copy."""
-    if array.__dlpack_device__()[0] == _DLPACK_CPU:
-        return np.from_dlpack(array)
-    return np.from_dlpack(array, device="cpu")
+    on_cpu = array.__dlpack_device__()[0] == _DLPACK_CPU
+    return np.from_dlpack(array if on_cpu else _ToHost(array))
+
+
+class _ToHost:
+    """An array that exports its values to the CPU; NumPy 2.0 does not ask for a device."""
+
+    def __init__(self, array: Array) -> None:
+        self._array = array
+
+    def __dlpack__(self, **options: Any) -> Any:
+        return self._array.__dlpack__(**(options | {"dl_device": (_DLPACK_CPU, 0)}))
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return _DLPACK_CPU, 0
 
 
 def _is_like(values: HostArray, array: Array) -> bool:
