@@ -79,6 +79,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="refuse to run where a backend is not installed, and fail on every skip that is not explained",
     )
     parser.addoption(
+        "--thorough",
+        action="store_true",
+        help="run the tests marked thorough too, and all the random cases of those that try some otherwise",
+    )
+    parser.addoption(
         "--standard-only", action="store_true", help="test without the engines: _engines/standard.py does all the work"
     )
 
@@ -88,6 +93,9 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "engine: tests what an engine adds to _engines/standard.py")
     config.addinivalue_line(
         "markers", "cupy_host: needs CuPy on the host, which counts what it does; not run otherwise"
+    )
+    config.addinivalue_line(
+        "markers", "thorough: takes long and depends on neither Python nor a library; run with --thorough only"
     )
     config.addinivalue_line("markers", "gpu: runs on a real device, and on CuPy on the host as far as that can")
     config.stash[CHOSEN] = chosen = Chosen(config.getoption("--backend"))
@@ -155,6 +163,8 @@ def pytest_report_header(config: pytest.Config) -> str:
     notes = [f"not installed: {', '.join(chosen.missing)}"] if chosen.missing else []
     if chosen.without_gpu:
         notes.append("no usable GPU: cupy")
+    if not config.getoption("--thorough"):
+        notes.append("left to --thorough: tests that take long, and most random cases")
     return f"backends: {', '.join(names)}" + (f" ({'; '.join(notes)})" if notes else "")
 
 
@@ -201,6 +211,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     chosen, asked = config.stash[CHOSEN], config.getoption("--backend")
 
     def wanted(item: pytest.Item) -> bool:
+        if item.get_closest_marker("thorough") and not config.getoption("--thorough"):
+            return False
         if config.getoption("--standard-only") and item.get_closest_marker("engine"):
             return False
         fixtures = getattr(item, "fixturenames", ())
@@ -363,6 +375,12 @@ def backend(request: pytest.FixtureRequest) -> Iterator[Backend]:
 def namespace_of(name: str) -> Any:
     """Return the array API namespace of a library."""
     return sa.sequence_empty(xp=name).namespace
+
+
+@pytest.fixture(scope="session")
+def thorough(request: pytest.FixtureRequest) -> bool:
+    """Whether there is time for many random cases."""
+    return bool(request.config.getoption("--thorough"))
 
 
 @pytest.fixture

@@ -16,16 +16,18 @@ from hypothesis import HealthCheck, settings
 if TYPE_CHECKING:
     from tests.cupy_host.counting import Counts
 
+
 # The same examples in every run; how long one takes says nothing on a shared machine.
-settings.register_profile(
-    "deterministic",
-    max_examples=100,
-    derandomize=True,
-    deadline=None,
-    database=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
-)
-settings.load_profile("deterministic")
+def pytest_configure(config: pytest.Config) -> None:
+    settings.register_profile(
+        "deterministic",
+        max_examples=100 if config.getoption("--thorough") else 30,
+        derandomize=True,
+        deadline=None,
+        database=None,
+        suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+    )
+    settings.load_profile("deterministic")
 
 
 class Recorder:

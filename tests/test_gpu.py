@@ -484,6 +484,7 @@ needs_bash = pytest.mark.skipif(shutil.which("bash") is None, reason="there is n
 
 
 @needs_bash
+@pytest.mark.thorough
 def test_the_script_without_a_gpu_says_so(tmp_path: Path) -> None:
     pytest.importorskip("cupy", reason="cupy is not installed")
     run = script(tmp_path / "out", CUDA_VISIBLE_DEVICES="")
@@ -495,6 +496,7 @@ def test_the_script_without_a_gpu_says_so(tmp_path: Path) -> None:
 
 
 @needs_bash
+@pytest.mark.thorough
 def test_the_script_names_what_is_missing(tmp_path: Path) -> None:
     venv.create(tmp_path / "bare", symlinks=True)
     run = script(tmp_path / "out", PYTHON=str(tmp_path / "bare" / "bin" / "python"), PYTHONPATH="")

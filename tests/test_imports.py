@@ -70,12 +70,17 @@ for name, call in calls.items():
 LIBRARIES = {"numpy": "np.asarray", "torch": "torch.from_numpy"}
 
 
-@pytest.mark.parametrize("name", LIBRARIES)
-def test_no_call_imports_a_module(name):
+def calls_of(name):
+    """The beginning of a script that has the calls with arrays of a library; skips the test where it is missing."""
     if importlib.util.find_spec(name) is None:
         pytest.skip(f"{name} is not installed")
     imports = "" if name == "numpy" else f"import {name}"
-    calls = CALLS.format(imports=imports, made=LIBRARIES[name], name=name)
+    return CALLS.format(imports=imports, made=LIBRARIES[name], name=name)
+
+
+@pytest.mark.parametrize("backend", LIBRARIES)
+def test_no_call_imports_a_module(backend):
+    calls = calls_of(backend)
     # Each at first and at last: the first call of all may import most.
     assert output_of(calls + EACH) == ""
     assert output_of(calls + "calls = dict(reversed(calls.items()))" + EACH) == ""
@@ -104,15 +109,14 @@ class Last:
 last = Last()
 last.itself = last
 """
-    assert output_of(CALLS.format(imports="", made="np.asarray", name="numpy") + last) == "end"
+    assert output_of(calls_of("numpy") + last) == "end"
 
 
 @needs_fork
-@pytest.mark.parametrize("name", LIBRARIES)
-def test_a_child_forked_while_another_thread_makes_its_first_calls_works(name):
+@pytest.mark.parametrize("backend", LIBRARIES)
+def test_a_child_forked_while_another_thread_makes_its_first_calls_works(backend):
     """Every turn is a fresh interpreter's first calls, in a child of one that has only imported."""
-    if importlib.util.find_spec(name) is None:
-        pytest.skip(f"{name} is not installed")
+    calls = calls_of(backend)
     forks = """
 import os, random, threading, time, warnings
 warnings.simplefilter("ignore")
@@ -137,8 +141,7 @@ print(wrong)
 """
     # torch itself does not always copy in such a child.
     chosen = ["ArraySequence", "construct", "insert", "erase", "repr"]
-    if name == "numpy":
+    if backend == "numpy":
         chosen += ["concat", "construct, copied", "split", "opset", "a large concat", "testing"]
     forks = forks.replace("CHOSEN", repr(chosen))
-    imports = "" if name == "numpy" else f"import {name}"
-    assert output_of(CALLS.format(imports=imports, made=LIBRARIES[name], name=name) + forks) == "0"
+    assert output_of(calls + forks) == "0"

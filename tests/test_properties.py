@@ -542,7 +542,7 @@ def test_sequences_behave_as_lists(backend, monkeypatch):
     changes = watch_tidying(monkeypatch)
     on_numpy = backend.name == "numpy"
     machine = partial(SequenceAgainstList, backend, many=300 if on_numpy else 5)
-    examples = settings(max_examples=100 if on_numpy else 15, stateful_step_count=30 if on_numpy else 10)
+    examples = settings(stateful_step_count=30) if on_numpy else settings(max_examples=15, stateful_step_count=10)
     run_state_machine_as_test(machine, settings=examples)
     if on_numpy:
         assert any(len(after) < len(before) for before, after in changes)

@@ -197,6 +197,7 @@ def test_report_shows_tables(command, saved):
     assert "0.5 (0.5 to 0.75)" in text
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("suffix", ["png", "svg"])
 def test_report_writes_what_it_is_asked_for(command, saved, tmp_path, suffix):
     pytest.importorskip("matplotlib", reason="matplotlib is not installed")
@@ -228,6 +229,7 @@ def test_a_file_that_is_no_result_is_named(command, saved, tmp_path, content):
         assert "bad.json" in text
 
 
+@pytest.mark.thorough
 def test_a_quick_run_in_a_process_of_its_own(tmp_path):
     pytest.importorskip("rich", reason="rich is not installed")
     path = tmp_path / "a folder" / "x.json"

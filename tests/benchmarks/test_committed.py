@@ -37,6 +37,7 @@ class TestCommittedResult:
         if on_numpy:
             assert on_numpy == {(task.case.name, task.size) for task in running.tasks("*", ["numpy"], quick=False)}
 
+    @pytest.mark.thorough
     def test_report_and_compare_work_on_it(self, path, command, tmp_path):
         pytest.importorskip("matplotlib", reason="matplotlib is not installed")
         assert command("report", path)[0] == 0

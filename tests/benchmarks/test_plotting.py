@@ -8,6 +8,8 @@ from benchmarks.cases import CASES
 from benchmarks.libraries.base import JOINS
 from tests.benchmarks.helpers import entry, record, result_of
 
+pytestmark = pytest.mark.thorough
+
 
 def entries_to_plot(backend="numpy"):
     """Yield several sizes of the cases that are plotted."""

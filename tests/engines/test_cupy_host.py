@@ -562,6 +562,7 @@ BACKEND_TEST = "tests/operators/test_memory.py::test_true_gives_fresh_memory_whe
 MARKED_TEST = "tests/engines/test_cupy_host.py::test_memory_comes_to_an_end"
 
 
+@pytest.mark.thorough
 def test_tests_are_skipped_for_what_it_lacks_and_fail_under_strict_skips():
     chosen = ["-m", "pytest", "-p", "no:cacheprovider", "--backend", "cupy-host", BACKEND_TEST, MARKED_TEST]
     reason = "CuPy on the host: there is no g++"
@@ -573,6 +574,7 @@ def test_tests_are_skipped_for_what_it_lacks_and_fail_under_strict_skips():
     assert run.returncode == pytest.ExitCode.TESTS_FAILED
 
 
+@pytest.mark.thorough
 def test_without_the_option_nothing_of_it_is_imported_or_run():
     code = f"""
 import sys, pytest
@@ -587,6 +589,7 @@ print(status, [name for name in sys.modules if name.startswith("tests.cupy_host"
     )
 
 
+@pytest.mark.thorough
 def test_cupy_on_a_device_and_on_the_host_are_not_tested_in_one_process():
     run = python("-m", "pytest", "--backend", "cupy", "--backend", "cupy-host", BACKEND_TEST)
     assert run.returncode == pytest.ExitCode.USAGE_ERROR

@@ -248,9 +248,15 @@ def run_random_cases(rig: Rig, kind: type[Launcher], count: int, **limits: int) 
     return launched
 
 
+@pytest.mark.thorough
 def test_random_cases_of_every_variant(rig: Rig) -> None:
     launched = run_random_cases(rig, SmallLauncher, 1850, most=60, longest=200)
     assert set(launched) == set(all_variants(SmallLauncher))
+
+
+def test_random_cases_of_many_variants(rig: Rig) -> None:
+    launched = run_random_cases(rig, SmallLauncher, 150, most=60, longest=200)
+    assert 2 * len(launched) > len(set(all_variants(SmallLauncher)))
 
 
 def test_random_cases_with_the_real_limits(rig: Rig) -> None:

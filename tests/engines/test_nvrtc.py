@@ -26,6 +26,12 @@ ARCHITECTURES = [75, 80, 90, 100, 120]
 #: The one whose machine code is looked at.
 LOOKED_AT = 90
 
+#: Runs a test for each architecture; for most of them only where there is time to compile.
+on_each_architecture = pytest.mark.parametrize(
+    "architecture",
+    [pytest.param(n, marks=[] if n == LOOKED_AT else pytest.mark.thorough) for n in ARCHITECTURES],
+)
+
 
 def in_wheel(pattern: str) -> Path | None:
     """A file of one of NVIDIA's wheels, each of which has a folder of its own or one for the version of CUDA."""
@@ -73,8 +79,9 @@ def variants_for(architecture: int) -> list[Variant]:
 
 
 @pytest.fixture(scope="module")
-def compiled(kept_folder: Callable[[str], Path]) -> dict[int, tuple[bytes, str]]:
+def compiled(kept_folder: Callable[[str], Path], thorough: bool) -> dict[int, tuple[bytes, str]]:
     """Machine code and the log of the compiler for each architecture; kept from one run to the next."""
+    architectures = ARCHITECTURES if thorough else [LOOKED_AT]
     path = in_wheel("lib/libnvrtc.so.*")
     if path is None:
         pytest.skip("nvidia-cuda-nvrtc is not installed")
@@ -92,7 +99,7 @@ def compiled(kept_folder: Callable[[str], Path]) -> dict[int, tuple[bytes, str]]
         return code, log
 
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        return dict(zip(ARCHITECTURES, pool.map(compile_for, ARCHITECTURES), strict=True))
+        return dict(zip(architectures, pool.map(compile_for, architectures), strict=True))
 
 
 @pytest.fixture(scope="module")
@@ -127,14 +134,14 @@ def resources(log: str) -> dict[str, tuple[int, int]]:
     return found
 
 
-@pytest.mark.parametrize("architecture", ARCHITECTURES)
+@on_each_architecture
 def test_every_variant_compiles(compiled: dict[int, tuple[bytes, str]], architecture: int) -> None:
     code, log = compiled[architecture]
     assert code.startswith(b"\x7fELF")
     assert set(resources(log)) == {name_of(variant) for variant in variants_for(architecture)}
 
 
-@pytest.mark.parametrize("architecture", ARCHITECTURES)
+@on_each_architecture
 def test_registers_suffice(compiled: dict[int, tuple[bytes, str]], architecture: int) -> None:
     found = resources(compiled[architecture][1])
     in_arguments = [name_of(variant) for variant in variants_for(architecture) if variant.table_bytes]

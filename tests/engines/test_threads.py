@@ -4,6 +4,7 @@ import ctypes
 import gc
 import os
 import random
+import re
 import signal
 import sys
 import threading
@@ -12,6 +13,7 @@ import weakref
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -105,31 +107,31 @@ def keep_busy() -> Iterator[Callable[[int], None]]:
 # How many threads.
 
 
-def threads_by_default(processors: int | None, quota: str | None) -> str:
-    """Return how many threads a process uses that may run on so many processors, of which its control group says this.
+@pytest.fixture
+def threads_by_default(monkeypatch: pytest.MonkeyPatch) -> Callable[[int | None, str | None], int]:
+    """How many threads a process uses that may run on so many processors, of which its control group says this.
 
     None: the system does not tell.
     """
-    return output_of(f"""
-import os, pathlib
-processors, quota, read_text = {processors}, {quota!r}, pathlib.Path.read_text
-def read(path, *arguments, **keywords):
-    if str(path) != "/sys/fs/cgroup/cpu.max":
-        if "cgroup" in str(path):
-            raise FileNotFoundError(path)
-        return read_text(path, *arguments, **keywords)
-    if quota is None:
-        raise FileNotFoundError(path)
-    return quota
-pathlib.Path.read_text = read
-if processors is None:
-    os.__dict__.pop("sched_getaffinity", None)
-    os.cpu_count = lambda: None
-else:
-    os.sched_getaffinity = lambda process: set(range(10, 10 + processors))
-import seqarray as sa
-print(sa.get_num_threads())
-""")
+
+    def threads_by_default(processors: int | None, quota: str | None) -> int:
+        def read(path: Path, *arguments: Any, **keywords: Any) -> str:
+            if str(path) != "/sys/fs/cgroup/cpu.max" or quota is None:
+                raise FileNotFoundError(path)
+            return quota
+
+        with monkeypatch.context() as patched:
+            patched.delenv("SEQARRAY_NUM_THREADS", raising=False)
+            patched.setattr(Path, "read_text", read)
+            if processors is None:
+                patched.delattr(os, "sched_getaffinity", raising=False)
+                patched.setattr(os, "cpu_count", lambda: None)
+            else:
+                allowed = set(range(10, 10 + processors))
+                patched.setattr(os, "sched_getaffinity", lambda process: allowed, raising=False)
+            return hostthreads._default_threads()
+
+    return threads_by_default
 
 
 @pytest.mark.parametrize(
@@ -146,20 +148,20 @@ print(sa.get_num_threads())
         (2, "300000 100000\n", 2),
     ],
 )
-def test_the_default_respects_affinity_and_quota(processors, quota, expected):
-    assert threads_by_default(processors, quota) == str(expected)
+def test_the_default_respects_affinity_and_quota(threads_by_default, processors, quota, expected):
+    assert threads_by_default(processors, quota) == expected
 
 
 @pytest.mark.parametrize(
     ("quota", "expected"),
     [("max 100000\n", 4), ("200000 100000\n", 2), ("50000 100000\n", 1), ("unreadable", 4), (None, 4)],
 )
-def test_the_quota_is_that_of_the_control_group(quota, expected):
-    assert threads_by_default(64, quota) == str(expected)
+def test_the_quota_is_that_of_the_control_group(threads_by_default, quota, expected):
+    assert threads_by_default(64, quota) == expected
 
 
-def test_a_system_that_does_not_know_its_processors_uses_one_thread():
-    assert threads_by_default(None, None) == "1"
+def test_a_system_that_does_not_know_its_processors_uses_one_thread(threads_by_default):
+    assert threads_by_default(None, None) == 1
 
 
 @needs_affinity
@@ -173,21 +175,24 @@ print(sa.get_num_threads())
     assert output_of(script) == "1"
 
 
-@pytest.mark.parametrize("count", [1, 3, 17])
-def test_the_environment_sets_the_number(count):
+def test_the_environment_sets_the_number():
     # More than the processors and more than the default would ever be: it is what the user said.
     script = "import seqarray as sa; print(sa.get_num_threads())"
-    assert output_of(script, SEQARRAY_NUM_THREADS=str(count)) == str(count)
+    assert output_of(script, SEQARRAY_NUM_THREADS="17") == "17"
 
 
 @pytest.mark.parametrize("value", ["0", "-1", "two", "1.5", "²"])
-def test_a_number_in_the_environment_that_is_none_is_refused(value):
-    done = run_python("import seqarray", SEQARRAY_NUM_THREADS=value)
+def test_a_number_in_the_environment_that_is_none_is_refused(monkeypatch, value):
+    monkeypatch.setenv("SEQARRAY_NUM_THREADS", value)
+    message = f"SEQARRAY_NUM_THREADS is {value!r}; expected a number of threads"
+    with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
+        hostthreads._default_threads()
+
+
+def test_the_package_cannot_be_imported_with_such_a_number():
+    done = run_python("import seqarray", SEQARRAY_NUM_THREADS="two")
     assert done.returncode == 1
-    last = done.stderr.splitlines()[-1]
-    assert last.startswith("ValueError: SEQARRAY_NUM_THREADS is ")
-    assert repr(value) in last
-    assert "expected a number of threads" in last
+    assert done.stderr.splitlines()[-1].startswith("ValueError: SEQARRAY_NUM_THREADS is 'two'")
 
 
 def test_the_number_can_be_set(threads_before):

@@ -11,13 +11,14 @@ from tests.onnx.fuzz import cases, watchdog, worker
 from tests.onnx.fuzz.models import entries
 
 
-def test_damaged_models_give_results_or_named_errors():
-    command = [sys.executable, "-m", "tests.onnx.fuzz", "--count", "300"]
+def test_damaged_models_give_results_or_named_errors(thorough):
+    count = 300 if thorough else 50
+    command = [sys.executable, "-m", "tests.onnx.fuzz", "--count", str(count)]
     run = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False, cwd=watchdog.ROOT)
     assert (run.returncode, run.stderr) == (0, ""), run.stdout
     total, results = re.search(r"^(\d+) seeds: .*'result': (\d+)", run.stdout, re.MULTILINE).groups()
-    assert int(total) == 300 + len(cases.kept_cases())
-    assert int(results) >= 30  # the damage is not so bad that nothing runs
+    assert int(total) == count + len(cases.kept_cases())
+    assert int(results) >= count // 10  # the damage is not so bad that nothing runs
 
 
 def test_a_seed_is_always_the_same_case():

@@ -9,6 +9,7 @@ import pytest
 
 import seqarray as sa
 from seqarray.testing import assert_sequences_equal
+from tests.helpers import BLOCK_LENGTH
 
 VIEWS = pytest.mark.backends("numpy", "torch", "cupy")
 
@@ -80,12 +81,10 @@ def test_elements_that_are_no_arrays_have_no_size():
 
 # Parts of packed sequences.
 
-COUNT = 20_000
-
 PARTS = {
     "the first": lambda s: sa.sequence_erase(s, 0),
     "the last": sa.sequence_erase,
-    "one in between": lambda s: sa.sequence_erase(s, COUNT // 2),
+    "one in between": lambda s: sa.sequence_erase(s, len(s) // 2),
     "a slice": lambda s: s[1:-1],
     "every other": lambda s: s[::2],
     "reversed": lambda s: s[::-1],
@@ -95,7 +94,7 @@ PARTS = {
 LISTS = {
     "the first": lambda x: x[1:],
     "the last": lambda x: x[:-1],
-    "one in between": lambda x: x[: COUNT // 2] + x[COUNT // 2 + 1 :],
+    "one in between": lambda x: x[: len(x) // 2] + x[len(x) // 2 + 1 :],
     "a slice": lambda x: x[1:-1],
     "every other": lambda x: x[::2],
     "reversed": lambda x: x[::-1],
@@ -103,15 +102,18 @@ LISTS = {
 }
 
 
+def arrays(count):
+    return [np.full((n % 3, 1 + n % 2), n, np.int32) for n in range(count)]
+
+
 @pytest.fixture(scope="module")
-def arrays():
-    return [np.full((n % 3, 1 + n % 2), n, np.int32) for n in range(COUNT)]
+def packed():
+    return sa.sequence_construct(*arrays(20_000), copy=True)
 
 
 @pytest.mark.engine
 @pytest.mark.parametrize("how", PARTS)
-def test_a_part_of_a_packed_sequence_copies_no_column(arrays, how):
-    packed = sa.sequence_construct(*arrays, copy=True)
+def test_a_part_of_a_packed_sequence_copies_no_column(packed, how):
     PARTS[how](packed)
     gc.collect()
     tracemalloc.start()
@@ -120,19 +122,15 @@ def test_a_part_of_a_packed_sequence_copies_no_column(arrays, how):
         assert tracemalloc.get_traced_memory()[1] < 4096
     finally:
         tracemalloc.stop()
-    assert len(part) == len(LISTS[how](arrays))
+    assert len(part) == len(LISTS[how](list(range(len(packed)))))
 
 
 @pytest.mark.backends("numpy", "cupy")
 @pytest.mark.parametrize("how", PARTS)
-def test_a_part_of_a_packed_sequence_has_the_right_elements(backend, arrays, how):
-    count = COUNT if backend.name == "numpy" else 300
-    few = arrays[:count]
+def test_a_part_of_a_packed_sequence_has_the_right_elements(backend, how):
+    few = arrays(2 * BLOCK_LENGTH)
     made = [backend.array(array) for array in few]
-    if count != COUNT and how == "one in between":
-        part, expected = sa.sequence_erase(sa.sequence_construct(*made, copy=True), 7), few[:7] + few[8:]
-    else:
-        part, expected = PARTS[how](sa.sequence_construct(*made, copy=True)), LISTS[how](few)
+    part, expected = PARTS[how](sa.sequence_construct(*made, copy=True)), LISTS[how](few)
     assert part.shapes == tuple(array.shape for array in expected)
     assert part.nbytes == sum(array.nbytes for array in expected)
     expected = [backend.array(array) for array in expected]
