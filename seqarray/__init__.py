@@ -5,6 +5,7 @@ from typing import Any as _Any
 
 from seqarray import opset, testing
 from seqarray._engines import get_num_threads, host_pool, set_num_threads
+from seqarray._files import load, save
 from seqarray._operators import (
     concat_from_sequence,
     sequence_at,
@@ -30,8 +31,10 @@ __all__ = [
     "concat_from_sequence",
     "get_num_threads",
     "host_pool",
+    "load",
     "opset",
     "register_pytrees",
+    "save",
     "sequence_at",
     "sequence_construct",
     "sequence_empty",

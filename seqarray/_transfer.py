@@ -54,6 +54,16 @@ def move(blocks: Blocks, kind: Kind, library: Library, device: Device, copy: boo
     return move(on_host, kind_of_blocks(on_host), library, device, copy)
 
 
+def to_host(blocks: Blocks, kind: Kind, *, operator: str) -> Blocks:
+    """Return the elements as NumPy arrays that are to be read only; gradients are left behind."""
+    source = kind.library
+    assert source is not None
+    if source is NUMPY:
+        return blocks
+    source.check_known(list(held_arrays(blocks)), operator=operator)
+    return _downloaded(blocks, kind, copy=False, operator=operator)
+
+
 def target_device(kind: Kind, library: Library, device: Device) -> Device:
     """Return the target device: the given one, or that of the elements, or the library's default."""
     source = kind.library
@@ -94,9 +104,14 @@ def _to_host(blocks: Blocks, kind: Kind, copy: bool | None) -> Blocks:
     if not source.is_viewed_by_host(kind.device):
         _refuse_copy_false(kind, NUMPY, "cpu", copy)
     _check_movable(blocks, source, copy)
+    return _downloaded(blocks, kind, copy=copy, operator=OPERATOR)
+
+
+def _downloaded(blocks: Blocks, kind: Kind, *, copy: bool | None, operator: str) -> Blocks:
+    source: Any = kind.library
 
     def convert(arrays: Sequence[Array]) -> list[Array]:
-        return list(source.to_host(arrays, copy=copy, operator=OPERATOR))
+        return list(source.to_host(arrays, copy=copy, operator=operator))
 
     return _converted(blocks, convert) if source.is_on_host(kind.device) else _crossed(blocks, kind, convert)
 

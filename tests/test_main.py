@@ -237,10 +237,13 @@ def test_without_stored_outputs_nothing_is_compared(model, capsys):
 def test_outputs_as_npz_can_be_inputs(model, capsys):
     path = model.parent / "values.npz"
     assert ran(capsys, model, "--output", path)[0] == 0
-    with np.load(path) as arrays:
-        assert sorted(arrays) == ["t.0", "t.length", "y"]
-        np.testing.assert_array_equal(arrays["y"], RESULTS[0])
-        np.savez(path, **{"x": arrays["y"], "s.0": arrays["t.0"]})
+    values = sa.load(path)
+    assert list(values) == ["y", "t", "p"]
+    np.testing.assert_array_equal(values["y"], RESULTS[0])
+    assert values["p"] is None
+    sa.save(path, x=values["y"], s=values["t"])
+    assert ran(capsys, model, "--inputs", path)[:2] == (0, ["y: tensor(float) (2,)", "t: sequence of 0", "p: absent"])
+    np.savez(path, **{"x": values["y"], "s.0": values["t"][0]})
     status, lines, _ = ran(capsys, model, "--inputs", path)
     assert status == 0
     assert lines == ["y: tensor(float) (2,)", "t: sequence of 0", "p: absent"]

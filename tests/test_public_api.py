@@ -26,7 +26,9 @@ OPERATORS = {
 
 SIGNATURES = OPERATORS | {
     "ArraySequence": "(arrays=(), /, *, dtype=None, xp=None, device=None)",
+    "load": "(path, /)",
     "register_pytrees": "()",
+    "save": "(path, /, **values)",
     "set_num_threads": "(n)",
     "get_num_threads": "()",
     "opset.run": "(op_type, inputs, attributes=None, *, opset, n_outputs=1, copy=True, xp=None, device=None)",
@@ -77,8 +79,8 @@ def sections_of(docstring):
 
 
 def test_the_public_names_are_these_and_no_others():
-    others = ["ArraySequence", "get_num_threads", "host_pool", "opset", "register_pytrees", "set_num_threads"]
-    assert sorted(sa.__all__) == sorted([*OPERATORS, *others, "testing"])
+    others = ["ArraySequence", "get_num_threads", "host_pool", "load", "opset", "register_pytrees", "save"]
+    assert sorted(sa.__all__) == sorted([*OPERATORS, *others, "set_num_threads", "testing"])
 
 
 @pytest.mark.parametrize("module", MODULES)
@@ -95,7 +97,8 @@ def test_nothing_else_is_left_lying_in_the_package():
     assert isinstance(sa.__version__, str)
     listed = {name for name in dir(sa) if not name.startswith("__")}
     assert listed == {*sa.__all__, "onnx"}
-    assert {name for name in dir(sa.onnx) if not name.startswith("__")} == {"Program", "backend", "prepare"}
+    assert {name for name in dir(sa.onnx) if not name.startswith("__")} == set(sa.onnx.__all__)
+    assert sa.onnx.__all__ == ["Program", "backend", "from_proto", "prepare", "to_proto"]
 
 
 @pytest.mark.parametrize("name", SIGNATURES)

@@ -8,12 +8,13 @@ try:
 except ImportError as error:
     raise ImportError('seqarray.onnx needs the onnx package: pip install "seqarray[onnx]"') from error
 
+from seqarray.onnx._load.value_protos import from_proto, to_proto
 from seqarray.onnx._program import Program, prepare
 from seqarray.onnx.backend import SeqarrayBackend as backend  # noqa: N813
 
 del _onnx
 
-__all__ = ["Program", "backend", "prepare"]
+__all__ = ["Program", "backend", "from_proto", "prepare", "to_proto"]
 
 
 def __dir__() -> list[str]:

@@ -12,9 +12,11 @@ from typing import Any
 import numpy as np
 
 from seqarray._dtypes import element_type_of, onnx_name
+from seqarray._files import save
+from seqarray._sequence import ArraySequence
 from seqarray.onnx._program import Program, prepare
 from seqarray.onnx._run.placement import download_value
-from seqarray.onnx._test_data import find_data_sets, read_folder, read_npz, write_npz, write_value
+from seqarray.onnx._test_data import find_data_sets, read_folder, read_npz, write_value
 from seqarray.onnx.backend import supports_device
 
 #: Tolerances for floating-point outputs, those of onnx's own tests.
@@ -35,8 +37,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--inputs",
         type=Path,
         metavar="FOLDER|FILE.npz",
-        help="a folder with input_0.pb, input_1.pb, ..., or an .npz file with arrays by name "
-        "(elements of a sequence: NAME.0, NAME.1, ...); default: every test_data_set_N beside the model",
+        help="a folder with input_0.pb, input_1.pb, ..., or an .npz file with values by name, as seqarray.save or "
+        "numpy.savez writes it (of which elements of a sequence: NAME.0, NAME.1, ...); default: every test_data_set_N "
+        "beside the model",
     )
     parser.add_argument(
         "--backend", choices=("numpy", "cupy", "torch"), default="numpy", help="the array library; default numpy"
@@ -119,9 +122,9 @@ def _run_on(program: Program, source: Path | None, target: Path | None) -> int:
         given = [value for value in program.inputs if not value.has_default]
         inputs = read_folder(source, "input", program.inputs if _has_all_inputs(source, program) else given) or []
         expected = read_folder(source, "output", program.outputs)
-    outputs = [download_value(output) for output in program.run(inputs)]
+    outputs = [_on_host(output) for output in program.run(inputs)]
     different = 0
-    for index, (output, declared) in enumerate(zip(outputs, program.outputs, strict=True)):
+    for index, (output, declared) in enumerate(zip(map(download_value, outputs), program.outputs, strict=True)):
         comparison = ""
         if expected is not None and index < len(expected):
             difference = _difference(output, expected[index])
@@ -131,6 +134,11 @@ def _run_on(program: Program, source: Path | None, target: Path | None) -> int:
     if target is not None:
         _write(target, program, outputs)
     return different
+
+
+def _on_host(output: Any) -> Any:
+    """Return an output as a NumPy array, a sequence of them, which keeps its type if it is empty, or None."""
+    return output.to(xp="numpy") if isinstance(output, ArraySequence) else download_value(output)
 
 
 def _has_all_inputs(source: Path, program: Program) -> bool:
@@ -189,7 +197,7 @@ def _difference_of_values(output: np.ndarray[Any, Any], stored: np.ndarray[Any, 
 def _write(target: Path, program: Program, outputs: Sequence[Any]) -> None:
     """Write the outputs to an .npz file, a .pb file, or a folder."""
     if target.suffix == ".npz":
-        write_npz(target, dict(zip((value.name for value in program.outputs), outputs, strict=True)))
+        save(target, **dict(zip((value.name for value in program.outputs), outputs, strict=True)))
         return
     if target.suffix == ".pb":
         if len(outputs) != 1:

@@ -219,7 +219,8 @@ class Program:
         inputs : dict, list or tuple
             The inputs by name, or in order: arrays of the program's namespace, sequences of them (ArraySequence, list
             or tuple), and None for an empty optional.  NumPy arrays are accepted on every namespace: those that may be
-            lengths, positions or conditions stay on the host, others are moved and counted.
+            lengths, positions or conditions stay on the host, others are moved and counted.  The protobuf messages of
+            ONNX are accepted as the NumPy arrays that they hold.
             Inputs that have a default may be left out.
         outputs : sequence of str, optional
             The names of the outputs to return.  Default: all.

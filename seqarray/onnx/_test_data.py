@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Protocol
-from zipfile import BadZipFile, ZipFile, is_zipfile
 
 import numpy as np
 import onnx
 
-from seqarray._dtypes import ONNX_TYPES
-from seqarray.onnx._load.tensor_protos import array_of, tensor_of
+from seqarray._files import load
 from seqarray.onnx._load.type_protos import ValueType
+from seqarray.onnx._load.value_protos import optional_of, to_proto, value_of
 
 
 class Declared(Protocol):
@@ -46,21 +45,11 @@ def read_folder(folder: Path, kind: str, declared: Sequence[Declared]) -> list[A
 
 def read_value(path: Path, declared: ValueType) -> Any:
     """Read a .pb file of a declared type: a NumPy array, a list of them, or None for an empty optional."""
+    kind = onnx.OptionalProto if declared.optional else onnx.SequenceProto if declared.sequence else onnx.TensorProto
     try:
-        content = path.read_bytes()
-        if not declared.optional:
-            return _read_sequence(content) if declared.sequence else array_of(_parse(onnx.TensorProto, content))
-        optional = _parse(onnx.OptionalProto, content)
-        if optional.HasField("sequence_value"):
-            return [array_of(tensor) for tensor in optional.sequence_value.tensor_values]
-        return array_of(optional.tensor_value) if optional.HasField("tensor_value") else None
+        return value_of(_parse(kind, path.read_bytes()))
     except (OSError, TypeError, ValueError) as error:
         raise ValueError(f"{path} cannot be read as {declared}: {error}") from error
-
-
-def _read_sequence(content: bytes) -> list[Any]:
-    """Return the arrays of a `SequenceProto`."""
-    return [array_of(tensor) for tensor in _parse(onnx.SequenceProto, content).tensor_values]
 
 
 def _parse(kind: Any, content: bytes) -> Any:
@@ -72,30 +61,18 @@ def _parse(kind: Any, content: bytes) -> Any:
 
 
 def write_value(path: Path, name: str, value: Any, declared: ValueType) -> None:
-    """Write a NumPy array, a list of them, or None to a .pb file."""
-    proto: Any
-    sequence = None
-    if isinstance(value, list):
-        tensors = [tensor_of(array) for array in value]
-        sequence = onnx.SequenceProto(name=name, elem_type=onnx.SequenceProto.TENSOR, tensor_values=tensors)
-    if not declared.optional:
-        proto = tensor_of(value, name) if sequence is None else sequence
-    elif value is None:
-        proto = onnx.OptionalProto(name=name, elem_type=onnx.OptionalProto.UNDEFINED)
-    elif sequence is not None:
-        proto = onnx.OptionalProto(name=name, elem_type=onnx.OptionalProto.SEQUENCE, sequence_value=sequence)
-    else:
-        proto = onnx.OptionalProto(name=name, elem_type=onnx.OptionalProto.TENSOR, tensor_value=tensor_of(value, name))
-    path.write_bytes(proto.SerializeToString())
+    """Write a value of a declared type to a .pb file."""
+    proto = to_proto(value, name)
+    path.write_bytes((optional_of(proto) if declared.optional else proto).SerializeToString())
 
 
 def read_npz(path: Path, declared: Sequence[Declared]) -> dict[str, Any]:
-    """Read values by name from an .npz file: tensors as NAME, elements of sequences as NAME.0, NAME.1, ...
+    """Read values by name from an .npz file: of `seqarray.save`, or of arrays.
 
-    The length of a sequence, as NAME.length, is needed where there are no elements, or where the name of another value
-    is that of an element.
+    In a file of arrays, the elements of a sequence are NAME.0, NAME.1, ...  Its length, as NAME.length, is needed where
+    there are no elements, or where the name of another value is that of an element.
     """
-    arrays = _read_entries(path)
+    arrays = load(path)
     names = {value.name for value in declared}
     values: dict[str, Any] = {value.name: arrays.pop(value.name) for value in declared if value.name in arrays}
     taken = set(values)
@@ -114,7 +91,10 @@ def read_npz(path: Path, declared: Sequence[Declared]) -> dict[str, Any]:
             if later:
                 raise ValueError(f"{path} has {later[0]!r}, but no '{value.name}.{len(elements)}'")
             if length is not None and (
-                length.size != 1 or length.dtype.kind not in "iu" or int(length.item()) != len(elements)
+                not isinstance(length, np.ndarray)
+                or length.size != 1
+                or length.dtype.kind not in "iu"
+                or int(length.item()) != len(elements)
             ):
                 raise ValueError(
                     f"{path} has {len(elements)} elements of {value.name!r}, but {value.name}.length {length}"
@@ -131,64 +111,3 @@ def read_npz(path: Path, declared: Sequence[Declared]) -> dict[str, Any]:
 def _is_element(key: str, name: str) -> bool:
     """Return whether a key is that of an element of a sequence."""
     return key.startswith(f"{name}.") and key[len(name) + 1 :].isdecimal()
-
-
-def _read_entries(path: Path) -> dict[str, Any]:
-    """Return the arrays of an .npz file by name; `np.load` gives two names for each, of which one may be another's."""
-    if path.exists() and not is_zipfile(path):
-        raise ValueError(f"{path} is no .npz file")
-    arrays: dict[str, Any] = {}
-    try:
-        with ZipFile(path) as archive:
-            for entry in archive.infolist():
-                with archive.open(entry) as file:
-                    arrays[entry.filename.removesuffix(".npy")] = np.lib.format.read_array(file, allow_pickle=False)
-    except (OSError, ValueError, BadZipFile, NotImplementedError, RuntimeError) as error:
-        raise ValueError(f"{path} cannot be read as .npz: {error}") from error
-    return arrays
-
-
-def write_npz(path: Path, values: dict[str, Any]) -> None:
-    """Write values by name as `read_npz` reads them; the length of a sequence as NAME.length.
-
-    Raises
-    ------
-    ValueError
-        If two values would have the same name in the file, or .npz cannot hold one; nothing is written then.
-    """
-    arrays: dict[str, Any] = {}
-    owners: dict[str, str] = {}
-    for name, value in values.items():
-        for key, array in _named_arrays(name, value):
-            if key in owners:
-                raise ValueError(
-                    f"{path}: outputs {owners[key]!r} and {name!r} would both be stored as {key!r}; write a folder"
-                )
-            if "\0" in key:
-                raise ValueError(f"{path}: .npz cannot hold the name {key!r}; write a folder")
-            owners[key], arrays[key] = name, _storable(array, key, path)
-    # np.savez takes the arrays as keywords, of which some are its own.
-    with ZipFile(path, "w") as archive:
-        for key, array in arrays.items():
-            with archive.open(f"{key}.npy", "w", force_zip64=True) as file:
-                np.lib.format.write_array(file, array, allow_pickle=False)
-
-
-def _named_arrays(name: str, value: Any) -> Iterator[tuple[str, Any]]:
-    """Yield the arrays of a value, and their names in a file."""
-    if isinstance(value, list):
-        yield f"{name}.length", np.asarray(len(value))
-        yield from ((f"{name}.{index}", element) for index, element in enumerate(value))
-    elif value is not None:
-        yield name, value
-
-
-def _storable(array: np.ndarray[Any, Any], key: str, path: Path) -> np.ndarray[Any, Any]:
-    """Return an array as .npz can hold it: text as characters."""
-    if array.dtype.kind == "O":
-        if any(str(text).endswith("\0") for text in array.flat):
-            raise ValueError(f"{path}: {key!r} has text that ends in NUL, which .npz cannot hold; write .pb files")
-        return array.astype(str)
-    if array.dtype.name in ONNX_TYPES and array.dtype.kind not in "biufc":
-        raise ValueError(f"{path}: {key!r} has dtype {array.dtype}, which .npz cannot hold; write .pb files")
-    return array

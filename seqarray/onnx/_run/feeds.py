@@ -10,6 +10,7 @@ import numpy as np
 from seqarray._libraries import NUMPY, Library, library_of
 from seqarray._sequence import ArraySequence, empty_kind, make
 from seqarray.onnx._load.type_protos import ValueType
+from seqarray.onnx._load.value_protos import is_proto, value_of
 from seqarray.onnx._run.executor import Execution
 from seqarray.onnx._run.placement import FEW_VALUES, dtype_for_host
 from seqarray.onnx._run.values import check_value
@@ -65,7 +66,13 @@ class GraphInput(GraphValue):
         """Return a value as an array, an ArraySequence or None if it has the declared type; raise otherwise."""
         if type(value) is np.ndarray and value.ndim == self._rank and value.dtype == self._dtype:
             return value
-        return check_value(value, self.type, f"input {self.name!r}")
+        label = f"input {self.name!r}"
+        if is_proto(value):
+            try:
+                value = value_of(value)
+            except (TypeError, ValueError) as error:
+                raise ValueError(f"{label} cannot be read: {error}") from error
+        return check_value(value, self.type, label)
 
     def move_to_target(self, value: Any, execution: Execution) -> Any:
         """Return a checked value on the target; small NumPy arrays of integers or bools stay on the host.
