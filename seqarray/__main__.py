@@ -5,8 +5,9 @@ from __future__ import annotations
 import argparse
 import importlib
 import importlib.metadata
+import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from seqarray import __version__
@@ -61,31 +62,57 @@ def _run_model(arguments: Sequence[str]) -> int:
     return status
 
 
-def _rows(name: str) -> Iterator[tuple[str, ...]]:
-    """Yield one row for every device of a library, or one with the reason why there is none."""
+def _rows(name: str) -> list[tuple[str, ...]]:
+    """Return one row for every device of a library, or one with the reason why there is none."""
+    version = "-"
     try:
         importlib.import_module(name)
-    except ModuleNotFoundError:
-        yield name, "-", "not installed"
-        return
+        version = _version(name)
+        return _usable_rows(name, version)
+    except ModuleNotFoundError as error:
+        if error.name == name:
+            return [(name, "-", "not installed")]
+        return [(name, version, _reason(error))]
     except Exception as error:  # broken drivers raise errors of many types; the other rows are printed anyway
-        yield name, "-", f"cannot be imported ({type(error).__name__}: {error})".splitlines()[0]
-        return
-    version, library = _version(name), resolve_library(name, operator="python -m seqarray")
+        return [(name, version, _reason(error))]
+
+
+def _usable_rows(name: str, version: str) -> list[tuple[str, ...]]:
+    library = resolve_library(name, operator="python -m seqarray")
     assert library is not None
     if reason := library.why_unusable():
-        yield name, version, f"no usable GPU ({reason})"
-        return
-    for device in library.devices():
-        yield name, version, str(device), *("yes" if library.can_hold(t, device) else "no" for t in _COLUMNS)
+        return [(name, version, f"no usable GPU ({reason})")]
+    return [
+        (name, version, str(device), *("yes" if library.can_hold(t, device) else "no" for t in _COLUMNS))
+        for device in library.devices()
+    ]
+
+
+def _reason(error: Exception) -> str:
+    return f"cannot be imported ({type(error).__name__}: {error})".splitlines()[0]
 
 
 def _version(name: str) -> str:
+    """Return the version of a library, "-" if it does not tell."""
     try:
-        return importlib.metadata.version(name)
+        version: Any = importlib.metadata.version(name)  # None for a package whose metadata is damaged
     except importlib.metadata.PackageNotFoundError:
-        return str(importlib.import_module(name).__version__)
+        version = getattr(importlib.import_module(name), "__version__", None)
+    return "-" if version is None else str(version)
+
+
+def command() -> int:
+    """Run the command line, and return the exit status; end quietly when whoever reads the output has gone."""
+    try:
+        try:
+            return main(sys.argv[1:])
+        finally:
+            sys.stdout.flush()
+    except BrokenPipeError:
+        # The interpreter writes what is still buffered when it exits, which would fail again.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 141  # as shells report a program that was ended by the signal of a broken pipe
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(command())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator as _operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from itertools import accumulate
 from math import isnan
 from typing import Any, TypeVar
@@ -95,13 +95,68 @@ def _plain(value: Any) -> int:
     return value if type(value) is int or is_symbolic(value) else int(value)
 
 
+def index_of(value: Any, *, operator: str, name: str, expected: str = "an integer") -> int:
+    """Return the integer that indexes a list where `value` does, except for bools, which Python takes for 0 and 1."""
+    if is_integer(value):
+        return int(value)
+    if hasattr(value, "dtype"):
+        return integer(value, operator=operator, name=name)
+    try:
+        if isinstance(value, bool):
+            raise TypeError("a bool is not an integer")
+        return _operator.index(value)
+    except TypeError:
+        raise TypeError(f"{operator}: {name} is {describe(value)}; expected {expected}") from None
+
+
+def range_of(which: slice, length: int, *, operator: str) -> range:
+    """Return the places that a slice chooses among `length` elements."""
+    bounds = {"start": which.start, "stop": which.stop, "step": which.step}
+    checked = [
+        bound if bound is None else index_of(bound, operator=operator, name=f"{name} of the slice")
+        for name, bound in bounds.items()
+    ]
+    if checked[2] == 0:
+        raise ValueError(f"{operator}: step of the slice is 0; it must not be zero")
+    return range(length)[slice(*checked)]
+
+
+def chosen_places(which: Any, length: int, *, operator: str) -> list[int]:
+    """Return the places that a list or 1-D array chooses among `length` elements: by integers, or a bool for each."""
+    if isinstance(which, list):
+        chosen: Sequence[Any]
+        chosen, masks = which, bool(which) and all(isinstance(item, (bool, np.bool_)) for item in which)
+    else:
+        masks = element_type_of(getattr(which, "dtype", None)) == "bool"
+        array = _readable_array(which, {"bool"} if masks else _INTEGER_TYPES, operator=operator, name="index")
+        if masks and array.shape[0] != length:
+            raise IndexError(
+                f"{operator}: index is a mask of {array.shape[0]} bools; the sequence has {length} elements"
+            )
+        chosen = host_values(array, bool if masks else int, operator=operator, name="index")
+    if masks:
+        if len(chosen) != length:
+            raise IndexError(f"{operator}: index is a mask of {len(chosen)} bools; the sequence has {length} elements")
+        return [place for place, wanted in enumerate(chosen) if wanted]
+    checked = _checked_integers(chosen, operator=operator, name="index")
+    for number, place in enumerate(checked):
+        if not -length <= place < length:
+            raise IndexError(f"{operator}: index[{number}] is {place}, which is out of range for {length} elements")
+    return [place if place >= 0 else place + length for place in checked]
+
+
 def _integer_array(value: Any, *, operator: str, name: str) -> Any:
     """Return `value` if it is an array of integers whose values can be read now."""
+    return _readable_array(value, _INTEGER_TYPES, operator=operator, name=name)
+
+
+def _readable_array(value: Any, element_types: Collection[str], *, operator: str, name: str) -> Any:
+    """Return `value` if it is an array, of integers or bools, whose values can be read now."""
     try:
         library_of(value)
     except TypeError:
         raise TypeError(f"{operator}: {name} is {describe(value)}; expected an integer") from None
-    if element_type_of(value.dtype) not in _INTEGER_TYPES:
+    if element_type_of(value.dtype) not in element_types:
         raise TypeError(f"{operator}: {name} has dtype {value.dtype}; expected an integer")
     check_readable(value, operator=operator, name=name)
     return value
@@ -112,8 +167,8 @@ def host_integer(array: Any, *, operator: str, name: str) -> int:
     return _read(lambda: int(array[0] if len(array.shape) else array), array, operator=operator, name=name)
 
 
-def host_values(array: Any, number: type[int] | type[float], *, operator: str, name: str) -> list[Any]:
-    """Return the values of a 1-D array as Python numbers, in one read of its device."""
+def host_values(array: Any, number: type[int] | type[float] | type[bool], *, operator: str, name: str) -> list[Any]:
+    """Return the values of a 1-D array as Python numbers or bools, in one read of its device."""
     if hasattr(array, "tolist"):
         return _read(array.tolist, array, operator=operator, name=name)
     # Arrays without tolist (array-api-strict) are in host memory.
@@ -126,6 +181,9 @@ def _read(read: Callable[[], Value], array: Any, *, operator: str, name: str) ->
         return read()
     try:
         return read()
+    except MemoryError as error:  # a broadcast array may be of any length
+        raise_named(error, operator)
+        raise
     except Exception as error:  # each library has errors of its own
         raise TypeError(
             f"{operator}: {name} is of type {type(array).__name__}, whose value cannot be read: {error}; "
@@ -144,10 +202,34 @@ def check_readable(array: Any, *, operator: str, name: str) -> None:
         raise TypeError(f"{operator}: {name} has masked values; pass host integers instead")
 
 
+def rank_of(value: Any) -> int:
+    """Return the rank of an array; 0 for everything else."""
+    shape = getattr(value, "shape", ())
+    return len(shape) if isinstance(shape, Sequence) else 0
+
+
 def describe(value: Any) -> str:
     """Describe a value for a message: short ones in full, others by their type."""
-    text = repr(value)
-    return f"{text} ({type(value).__name__})" if len(text) <= 40 else f"of type {type(value).__name__}"
+    value_type = type(value)
+    name = value_type.__qualname__
+    # "bool" is the name of NumPy's type, too.
+    name = name if value_type.__module__ == "builtins" else f"{value_type.__module__}.{name}"
+    text = repr(value) if isinstance(value, (int, float, str)) or rank_of(value) == 0 else ""
+    return f"{text} ({name})" if text and len(text) <= 40 else f"of type {name}"
+
+
+def raise_named(error: Exception, operator: str) -> None:
+    """Raise an error of an array library again as one that names the operator; return if it is to stay.
+
+    Errors of the library's own classes stay, since programs may wait for them, and get a note.
+    """
+    if str(error).startswith(operator):
+        return
+    if type(error).__module__.partition(".")[0] in ("builtins", "numpy"):
+        for known in (MemoryError, RuntimeError, TypeError, ValueError):
+            if isinstance(error, known):
+                raise known(f"{operator}: {str(error) or 'there is not enough memory'}") from error
+    error.add_note(f"{operator}: raised by the array library")
 
 
 def check_text(array: Any, *, label: str) -> None:
@@ -199,7 +281,11 @@ def chunks_of_sizes(
             raise ValueError(f"{operator}: {name} must be {ranks}, but has shape {tuple(array.shape)}")
         kept = type(array) is np.ndarray and len(array) > LONG_COLUMN
         sizes = array if kept else host_values(array, int, operator=operator, name=name)
-    columns = _long_columns(sizes, length) if len(sizes) > LONG_COLUMN and not is_compiling() else None
+    try:
+        columns = _long_columns(sizes, length) if len(sizes) > LONG_COLUMN and not is_compiling() else None
+    except (MemoryError, ValueError) as error:  # a broadcast array may be of any length
+        raise_named(error, operator)
+        raise
     if columns is not None:
         return columns
     # Check the sizes one by one, for the exact message.

@@ -8,7 +8,8 @@ without a lock, and an element is freed with the last version that contains it.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import accumulate, chain
+from itertools import accumulate, chain, groupby
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -169,6 +170,15 @@ def select(blocks: Blocks, indices: range) -> Blocks:
         if first < min(end, indices.stop):
             chosen.append(_part(block, slice(first - begin, min(end, indices.stop) - begin, indices.step)))
     return tuple(chosen)
+
+
+def take(blocks: Blocks, ends: Sequence[int], places: Sequence[int]) -> Blocks:
+    """Return the blocks of the elements at some places, in any order, without copying an element."""
+    taken: list[Block] = []
+    for number, found in groupby([find(ends, blocks, place) for place in places], key=itemgetter(0)):
+        block, inside = blocks[number], [place for _, place in found]
+        taken += from_arrays([block[place] for place in inside]) if isinstance(block, tuple) else [block.taken(inside)]
+    return _tidied(tuple(taken), len(places))
 
 
 def _part(block: Block, which: slice) -> Block:

@@ -92,7 +92,7 @@ def as_element_type(dtype: Any, *, operator: str) -> str:
         return dtype
     if isinstance(dtype, np.dtype):
         return element_type_of(dtype)
-    if dtype == "float":
+    if isinstance(dtype, str) and dtype == "float":
         raise TypeError(
             f"{operator}: dtype is 'float', which is float32 in ONNX and float64 in NumPy; name one of these"
         )

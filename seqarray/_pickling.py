@@ -11,13 +11,20 @@ from math import prod
 from typing import Any
 
 from seqarray._blocks import Block, Blocks, trimmed
+from seqarray._dtypes import ONNX_TYPES
 from seqarray._engines import engine_for
 from seqarray._kind import Kind, kind_of_all
 from seqarray._libraries import NUMPY, Library
 from seqarray._transfer import move
 
 
-def pickled(kind: Kind, blocks: Blocks) -> tuple[str, str | None, Any, Blocks]:
+def declared_type(kind: Kind) -> Any:
+    """Return what an empty sequence is declared with: the element type, or the dtype if that tells more."""
+    tells_more = kind.element_type == "string" or kind.element_type not in ONNX_TYPES
+    return kind.dtype if tells_more and kind.dtype is not None else kind.element_type
+
+
+def pickled(kind: Kind, blocks: Blocks) -> tuple[Any, str | None, Any, Blocks]:
     """Return what is pickled of a sequence: element type, name of the namespace, device, blocks.
 
     The device is one that elements have to be moved to, or that an empty sequence was declared with; else None.
@@ -28,7 +35,8 @@ def pickled(kind: Kind, blocks: Blocks) -> tuple[str, str | None, Any, Blocks]:
     if library is not None and library.pickles_on_host and blocks:
         # CuPy itself would pickle every element, and unpickle it on whichever device is current.
         return kind.element_type, xp, device, move(blocks, kind, NUMPY, "cpu", None)
-    return kind.element_type, xp, None if blocks else device, _picklable(owned(blocks, kind), library)
+    declared = kind.element_type if blocks else declared_type(kind)
+    return declared, xp, None if blocks else device, _picklable(owned(blocks, kind), library)
 
 
 def _picklable(blocks: Blocks, library: Library | None) -> Blocks:

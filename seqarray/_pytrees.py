@@ -6,11 +6,12 @@ from collections.abc import Iterable
 from typing import Any
 
 from seqarray._libraries import LIBRARIES, Library, on_new_library
+from seqarray._pickling import declared_type
 from seqarray._sequence import ArraySequence, rebuilt
 
 _registered: set[str] = set()
 
-Context = tuple[str, str | None, Any]
+Context = tuple[Any, str | None, Any]
 
 
 def register_pytrees() -> None:
@@ -41,7 +42,7 @@ def _context(sequence: ArraySequence[Any]) -> Context:
     library = sequence._kind.library
     if library is None:
         return sequence.element_type, None, sequence.device
-    return sequence.element_type, str(library.namespace.__name__), library.device_name(sequence.device)
+    return declared_type(sequence._kind), str(library.namespace.__name__), library.device_name(sequence.device)
 
 
 def _flatten(sequence: ArraySequence[Any]) -> tuple[list[Any], Context]:

@@ -2,25 +2,38 @@
 
 from __future__ import annotations
 
-import operator as _operator
 from collections.abc import Iterator, Sequence
 from copy import deepcopy
 from itertools import chain
 from math import prod
 from typing import Any, Generic, NoReturn, TypeVar, final, overload
 
+import numpy as np
+
 from seqarray import _blocks
-from seqarray._arguments import Shape, axis_in_range, copy_flag
+from seqarray._arguments import (
+    Shape,
+    axis_in_range,
+    chosen_places,
+    copy_flag,
+    describe,
+    flag,
+    index_of,
+    range_of,
+    rank_of,
+)
 from seqarray._blocks import Blocks
-from seqarray._dtypes import as_element_type, itemsize_of
+from seqarray._dtypes import ONNX_TYPES, as_element_type, element_type_of, itemsize_of, native
 from seqarray._kind import OPAQUE, Kind, kind_of_all
 from seqarray._libraries import Library, resolve_library, same_device
-from seqarray._pickling import kind_of_pickled, owned, pickled
-from seqarray._transfer import OPERATOR, kind_of_blocks, move, target_device
+from seqarray._pickling import declared_type, kind_of_pickled, owned, pickled
+from seqarray._transfer import OPERATOR, kind_of_blocks, move, pinned, target_device
 
 ArrayT = TypeVar("ArrayT")
 
 _new = object.__new__
+
+_INDICES = "an integer, a slice, or a list or 1-D array of integers or bools"
 
 
 @final
@@ -68,6 +81,8 @@ class ArraySequence(Generic[ArrayT]):
     <ArraySequence of 2 float64 arrays, numpy on cpu: (2, 3), (1, 3)>
     >>> len(s), s.sizes(), s[-1]
     (2, (2, 1), array([[1., 1., 1.]]))
+    >>> s[[1, 0]]
+    <ArraySequence of 2 float64 arrays, numpy on cpu: (1, 3), (2, 3)>
     """
 
     __slots__ = ("__weakref__", "_block_ends", "_blocks", "_kind", "_length")
@@ -97,8 +112,7 @@ class ArraySequence(Generic[ArrayT]):
         else:
             raise TypeError(f"ArraySequence: expected a list or tuple of arrays, got {type(arrays).__name__}")
         if dtype is not None or library is not None or device is not None:
-            wanted = as_element_type(dtype, operator="ArraySequence") if dtype is not None else kind.element_type
-            kind = _declared(kind, wanted, library, device, length)
+            kind = _declared(kind, dtype, library, device, length)
         return make(kind, elements, length)
 
     def __init_subclass__(cls) -> NoReturn:
@@ -110,16 +124,18 @@ class ArraySequence(Generic[ArrayT]):
     @overload
     def __getitem__(self, index: int) -> ArrayT: ...
     @overload
-    def __getitem__(self, index: slice) -> ArraySequence[ArrayT]: ...
-    def __getitem__(self, index: int | slice) -> Any:
-        if isinstance(index, slice):
-            indices = range(self._length)[index]
-            return make(self._kind, _blocks.select(self._blocks, indices), len(indices))
-        try:
-            position = _operator.index(index)
-        except TypeError:
-            message = f"ArraySequence: index is of type {type(index).__name__}; expected an integer or a slice"
-            raise TypeError(message) from None
+    def __getitem__(self, index: Any) -> ArraySequence[ArrayT]: ...
+    def __getitem__(self, index: Any) -> Any:
+        """Return an element; by a slice, a list or 1-D array of integers, or a mask, a sequence of the same arrays."""
+        position = index
+        if type(index) is not int:
+            if isinstance(index, slice):
+                indices = range_of(index, self._length, operator="ArraySequence")
+                return make(self._kind, _blocks.select(self._blocks, indices), len(indices))
+            if isinstance(index, list) or rank_of(index) == 1:
+                places = chosen_places(index, self._length, operator="ArraySequence")
+                return make(self._kind, _blocks.take(self._blocks, self._ends, places), len(places))
+            position = index_of(index, operator="ArraySequence", name="index", expected=_INDICES)
         length = self._length
         if position < 0:
             position += length
@@ -169,7 +185,9 @@ class ArraySequence(Generic[ArrayT]):
     def __reduce__(self) -> tuple[Any, ...]:
         return _unpickled, pickled(self._kind, self._blocks)
 
-    def to(self, *, xp: Any = None, device: Any = None, copy: bool | None = None) -> ArraySequence[Any]:
+    def to(
+        self, device: Any = None, *, xp: Any = None, copy: bool | None = None, non_blocking: bool = False
+    ) -> ArraySequence[Any]:
         """Return the elements as arrays of another library, or on another device.
 
         To a GPU and back, any number of elements is packed, moved in one transfer, and returned as chunks of one
@@ -178,14 +196,16 @@ class ArraySequence(Generic[ArrayT]):
 
         Parameters
         ----------
-        xp : module or str, optional
-            The array API namespace.  Default: that of the elements.
         device : optional
             The device, in any form that the namespace takes, such as ``"cuda:0"``.  Default: that of the elements, if
             the namespace can use it; for elements from NumPy, the CPU or, for CuPy, the current device.
+        xp : module or str, optional
+            The array API namespace.  Default: that of the elements.
         copy : bool or None, optional
             None copies where that is needed: into another memory, and from jax's immutable arrays into writable ones.
             False raises where a copy is needed, and returns read-only NumPy arrays for jax's.  True always copies.
+        non_blocking : bool, default False
+            Taken from programs that pass it to everything with a `to`, as trainers of torch do; it changes nothing.
 
         Returns
         -------
@@ -210,6 +230,7 @@ class ArraySequence(Generic[ArrayT]):
         True
         """
         copy_flag(copy, operator=OPERATOR)
+        flag(non_blocking, OPERATOR, "non_blocking")
         kind = self._kind
         library = kind.library if xp is None else resolve_library(xp, operator=OPERATOR)
         if kind is OPAQUE:
@@ -217,7 +238,7 @@ class ArraySequence(Generic[ArrayT]):
         if not self._length:
             if library is kind.library and device is None:
                 return self
-            return make(empty_kind(kind.element_type, library, device, operator=OPERATOR), (), 0)
+            return make(_moved_kind(kind, library, device), (), 0)
         assert library is not None
         device = target_device(kind, library, device)
         blocks = move(self._blocks, kind, library, device, copy)
@@ -227,6 +248,33 @@ class ArraySequence(Generic[ArrayT]):
             return make(kind_of_blocks(blocks), blocks, self._length)
         kind, _ = kind_of_all(list(chain.from_iterable(blocks)), OPERATOR)
         return make(kind, blocks, self._length)
+
+    def pin_memory(self, device: Any = None) -> ArraySequence[ArrayT]:
+        """Return the elements in page-locked memory if they are tensors of torch on the CPU; or else the sequence.
+
+        torch's `DataLoader` calls it where ``pin_memory=True``.  Chunks of one tensor stay chunks of one.
+
+        Parameters
+        ----------
+        device : optional
+            Taken since torch passes it to some methods of this name; only None is allowed.
+
+        Returns
+        -------
+        ArraySequence
+
+        Raises
+        ------
+        ValueError
+            If torch cannot lock pages here, for want of an accelerator.
+        """
+        if device is not None:
+            raise ValueError(f"ArraySequence.pin_memory: device is {describe(device)}; expected None")
+        library = self._kind.library
+        if library is None or not self._length:
+            return self
+        blocks = pinned(self._blocks, self._kind)
+        return self if blocks is self._blocks else make(self._kind, blocks, self._length)
 
     @property
     def _ends(self) -> list[int]:
@@ -341,13 +389,29 @@ def make(kind: Kind, blocks: Blocks, length: int) -> ArraySequence[Any]:
     return sequence
 
 
-def empty_kind(element_type: str, library: Library | None, device: Any, *, operator: str) -> Kind:
-    """Return the kind of an empty sequence of an element type; raise a TypeError if the library cannot hold it."""
-    dtype = None
-    if library is not None:
-        device = library.as_device(device, operator=operator)
-        dtype = library.dtype_for(element_type, device, operator=operator)
-    return Kind(element_type, library=library, dtype=dtype, device=device)
+def empty_kind(dtype: Any, library: Library | None, device: Any, *, operator: str) -> Kind:
+    """Return the kind of an empty sequence of an element type, given by name or as a dtype.
+
+    A TypeError if the library cannot hold it.
+    """
+    element_type = as_element_type(dtype, operator=operator)
+    if library is None:
+        return Kind(element_type, device=device)
+    device = library.as_device(device, operator=operator)
+    if library.has_numpy_dtypes and element_type not in ONNX_TYPES:
+        return Kind(element_type, library=library, dtype=native(np.dtype(dtype)), device=device)
+    return Kind(
+        element_type, library=library, dtype=library.dtype_for(element_type, device, operator=operator), device=device
+    )
+
+
+def _moved_kind(kind: Kind, library: Library | None, device: Any) -> Kind:
+    """Return the kind of an empty sequence that has moved to a library or a device."""
+    source = kind.library
+    if library is not None and library is source:
+        device = library.as_device(device, operator=OPERATOR)
+        return Kind(kind.element_type, library=library, dtype=kind.dtype, device=device)
+    return empty_kind(declared_type(kind), library, device, operator=OPERATOR)
 
 
 def as_sequence(value: Any, *, operator: str) -> ArraySequence[Any]:
@@ -368,10 +432,14 @@ def refuse_sequence(value: Any, *, operator: str) -> NoReturn:
     )
 
 
-def _declared(kind: Kind, element_type: str, library: Library | None, device: Any, length: int) -> Kind:
+def _declared(kind: Kind, dtype: Any, library: Library | None, device: Any, length: int) -> Kind:
     """Return the kind of a sequence for which dtype, library or device were given."""
     if length == 0:
-        return empty_kind(element_type, library, device, operator="ArraySequence")
+        dtype = declared_type(kind) if dtype is None else dtype
+        if library is None and device is None:
+            library, device = kind.library, kind.device
+        return empty_kind(dtype, library, device, operator="ArraySequence")
+    element_type = kind.element_type if dtype is None else as_element_type(dtype, operator="ArraySequence")
     if element_type != kind.element_type:
         raise TypeError(f"ArraySequence: dtype is {element_type}, but the elements are {kind.element_type}")
     assert kind.library is not None
@@ -388,20 +456,32 @@ def _declared(kind: Kind, element_type: str, library: Library | None, device: An
     return kind
 
 
-def _unpickled(element_type: str, xp: str | None, device: Any, blocks: Blocks) -> ArraySequence[Any]:
+def _unpickled(declared: Any, xp: str | None, device: Any, blocks: Blocks) -> ArraySequence[Any]:
     if not blocks:
-        return ArraySequence((), dtype=element_type, xp=xp, device=device)
+        return _rebuilt_empty(declared, xp, device)
     length = sum(map(len, blocks))
-    if element_type == OPAQUE.element_type:
+    if declared == OPAQUE.element_type:
         return make(OPAQUE, blocks, length)
     sequence = make(kind_of_pickled(blocks), blocks, length)
     return sequence if device is None else sequence.to(xp=xp, device=device)
 
 
-def rebuilt(element_type: str, xp: str | None, device: Any, elements: Sequence[Any]) -> ArraySequence[Any]:
+def _rebuilt_empty(declared: Any, xp: str | None, device: Any) -> ArraySequence[Any]:
+    """Return the empty sequence of which `declared_type`, namespace and device are known."""
+    library = resolve_library(xp, operator="ArraySequence")
+    if isinstance(declared, str):
+        if library is None:
+            return make(Kind(declared, device=device), (), 0)
+        return make(empty_kind(declared, library, device, operator="ArraySequence"), (), 0)
+    assert library is not None
+    device = library.as_device(device, operator="ArraySequence")
+    return make(Kind(element_type_of(declared), library=library, dtype=declared, device=device), (), 0)
+
+
+def rebuilt(declared: Any, xp: str | None, device: Any, elements: Sequence[Any]) -> ArraySequence[Any]:
     """Return a sequence of the objects that a pytree transformation returns for its elements, arrays or not."""
     if not elements:
-        return ArraySequence((), dtype=element_type, xp=xp, device=device)
+        return _rebuilt_empty(declared, xp, device)
     try:
         kind, elements = kind_of_all(elements, "ArraySequence")
     except (TypeError, ValueError):

@@ -64,6 +64,16 @@ def to_host(blocks: Blocks, kind: Kind, *, operator: str) -> Blocks:
     return _downloaded(blocks, kind, copy=False, operator=operator)
 
 
+def pinned(blocks: Blocks, kind: Kind) -> Blocks:
+    """Return the elements in page-locked memory, where their library has such memory and they lie outside it."""
+    library: Any = kind.library
+    arrays = list(held_arrays(blocks))
+    locked = library.pinned(arrays, operator="ArraySequence.pin_memory")
+    if all(new is old for new, old in zip(locked, arrays, strict=True)):
+        return blocks
+    return _converted(blocks, lambda _: locked)
+
+
 def target_device(kind: Kind, library: Library, device: Device) -> Device:
     """Return the target device: the given one, or that of the elements, or the library's default."""
     source = kind.library

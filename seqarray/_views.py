@@ -116,6 +116,12 @@ class Run:
         """Return some of the chunks, without creating a view."""
         return Run(self.base, self.cut, self.starts[which], self.stops[which])
 
+    def taken(self, places: Sequence[int]) -> Run:
+        """Return the chunks at some places, in any order, without creating a view."""
+        bounds = [self._bounds(place) for place in places]
+        starts, stops = zip(*bounds, strict=True)
+        return Run(self.base, self.cut, _as_short_column(starts), _as_short_column(stops))
+
     @property
     def shapes(self) -> list[Shape]:
         """The shapes of the chunks; reading them creates no view."""
@@ -226,6 +232,12 @@ class PackedRun:
         """Return some of the arrays, without creating a view or copying a column."""
         return PackedRun(self.base, self._starts, self._chunk_shapes, self._places[which])
 
+    def taken(self, places: Sequence[int]) -> PackedRun:
+        """Return the arrays at some places, in any order, without creating a view."""
+        inside = [self._places[place] for place in places]
+        starts = _as_short_column([int(self._starts[place]) for place in inside])
+        return PackedRun(self.base, starts, [self._chunk_shapes[place] for place in inside])
+
     @property
     def shapes(self) -> list[Shape]:
         """The shapes of the arrays; reading them creates no view."""
@@ -277,6 +289,11 @@ def _moved(column: Column, by: int) -> Column:
     if isinstance(column, list):
         return [value + by for value in column]
     return column + by
+
+
+def _as_short_column(values: Sequence[int]) -> Column:
+    """Return host integers in the form of a column: an array if there are many."""
+    return as_column(values) if len(values) > LONG_COLUMN else list(values)
 
 
 def as_column(column: Column) -> np.ndarray[Any, np.dtype[np.int64]]:

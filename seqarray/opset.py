@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from seqarray._arguments import check_readable, check_text, host_values, integer, length_along
+from seqarray._arguments import check_readable, check_text, describe, host_values, integer, length_along
 from seqarray._dtypes import ELEMENT_TYPE_BY_CODE, element_type_of, onnx_name
 from seqarray._kind import as_array
 from seqarray._operators import (
@@ -165,9 +165,13 @@ def supported() -> dict[str, tuple[int, ...]]:
 
 
 def _find(op_type: str, opset: int) -> tuple[Version, int]:
+    if not isinstance(op_type, str):
+        raise TypeError(f"opset.run: op_type is {describe(op_type)}; expected the name of an operator")
     versions = _OPERATORS.get(op_type)
     if versions is None:
-        raise ValueError(f"{op_type!r} is not a supported operator; supported are {', '.join(_OPERATORS)}")
+        raise ValueError(
+            f"opset.run: op_type {op_type!r} is not a supported operator; supported are {', '.join(_OPERATORS)}"
+        )
     opset = integer(opset, operator=op_type, name="opset")
     if not min(versions) <= opset <= NEWEST_OPSET:
         raise ValueError(

@@ -23,6 +23,11 @@ def test_operators_agree_with_lists_of_numpy_arrays(backend, name):
     FUZZERS[name](backend, 1, SLOW.get(backend.name, 800))
 
 
+@pytest.mark.backends("numpy", "array-api-strict", "torch", "jax", "dask", "cupy")
+def test_every_error_names_its_operator(backend):
+    FUZZERS["arguments"](backend, 5, 1500)
+
+
 @pytest.mark.backends("numpy")
 def test_operators_agree_in_threads_and_recycled_memory(backend):
     FUZZERS["threads"](backend, 2, 1500)

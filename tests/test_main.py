@@ -1,10 +1,13 @@
 """``python -m seqarray``: the table of what is usable here, and running a model from a file."""
 
+import importlib.metadata
+import os
 import shutil
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import numpy as np
 import onnx
@@ -118,6 +121,39 @@ def test_a_library_that_is_broken_does_not_hide_the_others(tmp_path):
     for name in ("torch", "cupy"):
         assert "the driver is too old" in " ".join(table[name][0])
     assert table["numpy"][0][1] == "cpu"
+
+
+@pytest.mark.parametrize("told", [None, importlib.metadata.PackageNotFoundError()])
+def test_a_library_that_does_not_tell_its_version_has_a_row(told, capsys, monkeypatch):
+    monkeypatch.setattr(importlib.metadata, "version", Mock(side_effect=[told]))
+    monkeypatch.delattr(np, "__version__")
+    monkeypatch.setattr("seqarray.__main__.LIBRARIES", {"numpy": None})
+    assert main() == 0
+    assert capsys.readouterr().out.splitlines()[2].split() == ["numpy", "-", "cpu", "yes", "yes", "yes", "yes"]
+
+
+def test_a_library_whose_own_imports_fail_is_not_called_missing(tmp_path):
+    (tmp_path / "jax.py").write_text("import nothing_of_that_name")
+    program = f"import sys; sys.path.insert(0, {str(tmp_path)!r})\n"
+    row = table_of(run("-c", program + ALONE.format(blocked={"torch", "cupy", "dask"})))["jax"][0]
+    assert "nothing_of_that_name" in " ".join(row)
+    assert "not installed" not in " ".join(row)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="a closed pipe is told in another way")
+@pytest.mark.parametrize(
+    ("arguments", "unbuffered"),
+    [([], ""), ([], "1"), (["run", "MODEL"], ""), (["run", "MODEL"], "1"), (["--help"], "")],
+)
+def test_a_reader_that_has_gone_ends_it_quietly(arguments, unbuffered):
+    model = str(SIMPLE / "test_sequence_model1" / "model.onnx")
+    words = ["seqarray", *(model if word == "MODEL" else word for word in arguments)]
+    program = ALONE.format(blocked=set(LIBRARIES[1:])).replace('["seqarray"]', repr(words))
+    command, environment = [sys.executable, "-c", program], {**os.environ, "PYTHONUNBUFFERED": unbuffered}
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment) as process:
+        process.stdout.close()
+        error = process.stderr.read()
+    assert (process.returncode, error) == (141, b"")
 
 
 def test_main_returns_the_exit_status(capsys):

@@ -15,7 +15,11 @@ class ArrayAPIStrict(Library):
     name = "array_api_strict"
 
     def _as_device(self, device: Device) -> Device:
-        return self.namespace.Device(device) if isinstance(device, str) else device
+        if isinstance(device, str):
+            return self.namespace.Device(device)
+        if not isinstance(device, self.namespace.Device):
+            raise ValueError("expected a Device, or its name")
+        return device
 
     def memory_of(self, array: Array) -> Iterator[tuple[int, int]]:
         yield np.lib.array_utils.byte_bounds(np.from_dlpack(self._on_cpu(array)))

@@ -284,6 +284,10 @@ class Library:
         """Return copies of arrays on another device."""
         return [array_api_compat.to_device(array, device) for array in arrays]
 
+    def pinned(self, arrays: Sequence[Array], *, operator: str) -> list[Array]:
+        """Return the arrays in page-locked host memory if the library has such arrays; or else as they are."""
+        return list(arrays)
+
     def check_known(self, arrays: Sequence[Array], *, operator: str) -> None:
         """Check that the values of arrays can be read now."""
         for array in arrays:

@@ -42,8 +42,18 @@ class Torch(Library):
     def register_pytree(cls, node_type: type, flatten: Flatten, unflatten: Unflatten) -> bool:
         if "torch" not in sys.modules:
             return False
-        importlib.import_module("torch.utils._pytree").register_pytree_node(
-            node_type, flatten, unflatten, serialized_type_name=f"seqarray.{node_type.__name__}"
+        pytree = importlib.import_module("torch.utils._pytree")
+
+        def flatten_with_keys(node: Any) -> tuple[list[tuple[Any, Any]], Any]:
+            leaves, context = flatten(node)
+            return [(pytree.SequenceKey(index), leaf) for index, leaf in enumerate(leaves)], context
+
+        pytree.register_pytree_node(
+            node_type,
+            flatten,
+            unflatten,
+            serialized_type_name=f"seqarray.{node_type.__name__}",
+            flatten_with_keys_fn=flatten_with_keys,
         )
         return True
 
@@ -191,6 +201,12 @@ class Torch(Library):
         if bits is None:
             return self._torch.from_numpy(array)
         return self._torch.from_numpy(array.view(bits)).view(dtype)
+
+    def pinned(self, arrays: Sequence[Array], *, operator: str) -> list[Array]:
+        try:
+            return [array.pin_memory() if array.device.type == "cpu" else array for array in arrays]
+        except RuntimeError as error:
+            raise ValueError(f"{operator}: torch cannot lock memory here: {error}") from error
 
     def to_device(self, arrays: Sequence[Array], device: Device) -> list[Array]:
         return [array.to(device) for array in arrays]

@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 
 from seqarray import _blocks
-from seqarray._arguments import copy_flag, position_in_range
-from seqarray._dtypes import as_element_type
+from seqarray._arguments import copy_flag, position_in_range, raise_named
 from seqarray._engines import engine_for
 from seqarray._kind import admit, as_array, kind_of_copies
 from seqarray._libraries import Array, resolve_library
@@ -59,7 +58,12 @@ def sequence_construct(*inputs: Array, copy: bool | None = None) -> ArraySequenc
     sequence = as_sequence(inputs, operator="sequence_construct")
     if copy is True:
         kind = sequence._kind
-        packed = engine_for(kind, "sequence_construct").pack(_blocks.to_arrays(sequence._blocks), kind)
+        engine = engine_for(kind, "sequence_construct")
+        try:
+            packed = engine.pack(_blocks.to_arrays(sequence._blocks), kind)
+        except (MemoryError, RuntimeError, TypeError, ValueError) as error:
+            raise_named(error, "sequence_construct")
+            raise
         return make(kind_of_copies(kind), packed, len(inputs))
     return sequence
 
@@ -96,9 +100,8 @@ def sequence_empty(dtype: Any = "float32", *, xp: Any = None, device: Any = None
     >>> sa.sequence_empty("int64")
     <ArraySequence of 0 int64 arrays>
     """
-    element_type = as_element_type(dtype, operator="sequence_empty")
     library = resolve_library(xp, operator="sequence_empty")
-    return make(empty_kind(element_type, library, device, operator="sequence_empty"), (), 0)
+    return make(empty_kind(dtype, library, device, operator="sequence_empty"), (), 0)
 
 
 def sequence_at(sequence: Any, /, position: Any, *, copy: bool | None = True) -> Array:
@@ -141,7 +144,14 @@ def sequence_at(sequence: Any, /, position: Any, *, copy: bool | None = True) ->
     if copy is not True:
         copy_flag(copy, operator="sequence_at")
     element = sequence[position_in_range(position, sequence._length, operator="sequence_at")]
-    return engine_for(sequence._kind, "sequence_at").duplicate(element, sequence._kind) if copy is True else element
+    if copy is not True:
+        return element
+    engine = engine_for(sequence._kind, "sequence_at")
+    try:
+        return engine.duplicate(element, sequence._kind)
+    except (MemoryError, RuntimeError) as error:
+        raise_named(error, "sequence_at")
+        raise
 
 
 def sequence_insert(sequence: Any, /, tensor: Array, position: Any = None) -> ArraySequence[Any]:

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from seqarray._arguments import Shape, axis_in_range, check_joinable, copy_flag, flag
-from seqarray._blocks import Blocks, shapes_of
+from seqarray._arguments import Shape, axis_in_range, check_joinable, copy_flag, flag, raise_named
+from seqarray._blocks import Blocks, shapes_of, to_arrays
 from seqarray._kind import Kind, kind_of_all
 from seqarray._libraries import Array, library_of, same_device
 from seqarray._sequence import ArraySequence, refuse_sequence
@@ -91,15 +91,18 @@ def concat_from_sequence(
         _check_out(out, kind, _joined_shape(shapes_of(blocks), axis, stack))
     try:
         return kind.library.engine.join(blocks, axis, stack, kind, out)
-    except (TypeError, ValueError):
+    except (MemoryError, RuntimeError, TypeError, ValueError) as error:
         _check_elements(sequence, blocks, axis, stack)
+        raise_named(error, _OPERATOR)
         raise
 
 
 def _check_elements(sequence: Any, blocks: Blocks, axis: int, stack: bool) -> None:
-    """Check what an engine compares on its way, to name the element that does not fit."""
-    if type(sequence) is not ArraySequence:
-        kind_of_all(sequence, _OPERATOR)
+    """Check what an engine compares on its way, to name the element that does not fit.
+
+    Those of an ArraySequence fitted once, but a dtype or a shape may have been set in place since.
+    """
+    kind_of_all(to_arrays(blocks) if type(sequence) is ArraySequence else sequence, _OPERATOR)
     check_joinable(shapes_of(blocks), axis, operator=_OPERATOR, stack=stack)
 
 
@@ -123,7 +126,8 @@ def _view(
     if copy is False and (view is None or (kind.library.slices_are_copies and view is not source)):
         _check_elements(sequence, blocks, axis, stack)
         raise ValueError(
-            f"concat_from_sequence: joining {len(sequence)} {kind.library.name} arrays takes a copy; "
+            f"concat_from_sequence: joining {len(sequence)} {kind.library.name} "
+            f"array{'' if len(sequence) == 1 else 's'} takes a copy; "
             "pass copy=True or copy=None"
         )
     # The caller may change the shape of the result in place, but not that of the base of a run.

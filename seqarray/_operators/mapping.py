@@ -99,8 +99,9 @@ def sequence_map(
         raise ValueError(f"sequence_map: dtypes has {len(types)} entries for {count} outputs")
     outputs: list[ArraySequence[Any]]
     if not results:
-        types = types if types is not None else [sequence.element_type] * count
-        kinds = [empty_kind(t, kind.library, kind.device, operator="sequence_map") for t in types]
+        kinds = [kind] * count
+        if dtypes is not None:
+            kinds = [empty_kind(dtype, kind.library, kind.device, operator="sequence_map") for dtype in dtypes]
         outputs = [make(kind, (), 0) for kind in kinds]
     else:
         outputs = [

@@ -12,11 +12,14 @@ from seqarray._arguments import (
     chunks_of_parts,
     chunks_of_sizes,
     copy_flag,
+    describe,
     equal_chunks,
     flag,
     integer,
     is_integer,
     length_along,
+    raise_named,
+    rank_of,
 )
 from seqarray._blocks import Blocks, to_arrays
 from seqarray._kind import Kind, as_array, kind_of, kind_of_copies
@@ -62,6 +65,9 @@ def split_to_sequence(
     Notes
     -----
     ONNX operator SplitToSequence, since opset 11; opset 24 adds bfloat16.
+
+    On NumPy and CuPy, every chunk keeps the memory of all alive, copies as well as views; `sequence_at`, or
+    ``sequence_construct(*few, copy=True)``, gives some of them memory of their own.
 
     Examples
     --------
@@ -128,6 +134,9 @@ def split(
     -----
     ONNX operator Split, since opset 1; the rules here are those of opset 18.
 
+    On NumPy and CuPy, every chunk keeps the memory of all alive, copies as well as views; `sequence_at`, or
+    ``sequence_construct(*few, copy=True)``, gives some of them memory of their own.
+
     Examples
     --------
     >>> import numpy as np
@@ -147,7 +156,7 @@ def split(
         starts, stops = chunks_of_parts(length, parts, axis=axis, operator=operator)
     elif _is_scalar(split):
         raise TypeError(
-            f"split: split must be 1-D: all sizes in a list, a tuple or an array, not {split!r}; "
+            f"split: split must be 1-D: all sizes in a list, a tuple or an array, not {describe(split)}; "
             "num_outputs=n makes n chunks, and split_to_sequence(x, n) makes chunks of n"
         )
     else:
@@ -157,7 +166,7 @@ def split(
 
 def _is_scalar(split: Any) -> bool:
     # torch.compile does not trace getattr of a symbolic integer.
-    return is_integer(split) or (not isinstance(split, (list, tuple)) and len(getattr(split, "shape", ())) == 0)
+    return is_integer(split) or (not isinstance(split, (list, tuple)) and rank_of(split) == 0)
 
 
 def _splittable(x: Any, axis: Any, copy: Any, operator: str) -> tuple[Array, Kind, int, int]:
@@ -189,7 +198,11 @@ def _chunks(x: Array, cut: Cut, starts: Column, stops: Column, kind: Kind, copy:
     library = kind.library
     assert library is not None
     if copy is True:
-        chunks: Blocks = library.engine.split(x, cut, starts, stops, kind)
+        try:
+            chunks: Blocks = library.engine.split(x, cut, starts, stops, kind)
+        except (MemoryError, RuntimeError) as error:
+            raise_named(error, operator)
+            raise
         return chunks
     if library.slices_are_copies and copy is False:
         if len(starts) == 1 and not cut.dropped:

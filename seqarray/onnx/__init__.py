@@ -8,9 +8,9 @@ try:
 except ImportError as error:
     raise ImportError('seqarray.onnx needs the onnx package: pip install "seqarray[onnx]"') from error
 
+from seqarray.onnx import backend
 from seqarray.onnx._load.value_protos import from_proto, to_proto
 from seqarray.onnx._program import Program, prepare
-from seqarray.onnx.backend import SeqarrayBackend as backend  # noqa: N813
 
 del _onnx
 

@@ -13,11 +13,11 @@ import numpy as np
 
 from seqarray._dtypes import element_type_of, onnx_name
 from seqarray._files import save
+from seqarray._libraries import resolve_library
 from seqarray._sequence import ArraySequence
 from seqarray.onnx._program import Program, prepare
 from seqarray.onnx._run.placement import download_value
 from seqarray.onnx._test_data import find_data_sets, read_folder, read_npz, write_value
-from seqarray.onnx.backend import supports_device
 
 #: Tolerances for floating-point outputs, those of onnx's own tests.
 TOLERANCE = {"rtol": 1e-3, "atol": 1e-7}
@@ -84,6 +84,8 @@ def run(options: argparse.Namespace) -> int:
             warnings.showwarning = lambda message, *_, **__: print(f"warning: {message}", file=sys.stderr)
             warnings.simplefilter("always", UserWarning)
             return _run(options)
+    except BrokenPipeError:  # the standard output is closed
+        raise
     except (ImportError, IndexError, OSError, TypeError, ValueError) as error:
         print("error: " + " ".join(str(error).split()), file=sys.stderr)
         return 2
@@ -91,8 +93,10 @@ def run(options: argparse.Namespace) -> int:
 
 def _run(options: argparse.Namespace) -> int:
     """Run the model on every data set; return 1 if an output differs from the stored one, else 0."""
-    if options.backend == "cupy" and not supports_device("CUDA"):
-        raise ValueError("--backend cupy: there is no usable GPU here; python -m seqarray shows what there is")
+    library = resolve_library(options.backend, operator=f"--backend {options.backend}")
+    assert library is not None
+    if reason := library.why_unusable():
+        raise ValueError(f"--backend {options.backend}: there is no usable GPU ({reason})")
     program = prepare(options.model, xp=options.backend, **{name: getattr(options, name) for name in DEFAULT_LIMITS})
     sources: list[Path | None] = [options.inputs] if options.inputs is not None else [*find_data_sets(options.model)]
     if options.output is not None and len(sources) > 1:

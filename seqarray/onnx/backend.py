@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Sequence
 from typing import Any
 
@@ -102,10 +101,10 @@ class SeqarrayBackend(Backend):
         if device.partition(":")[0] != "CUDA":
             return False
         try:
-            cupy: Any = importlib.import_module("cupy")
-            return bool(cupy.cuda.is_available())
+            library = resolve_library(_LIBRARIES["CUDA"], operator="supports_device")
         except ImportError:
             return False
+        return library is not None and not library.why_unusable()
 
 
 def _parse_device(device: str) -> tuple[str, int | None]:

@@ -22,6 +22,7 @@ import numpy as np
 import seqarray as sa
 from seqarray._engines.settings import settings
 from seqarray.testing import to_numpy
+from tests.fuzz.arguments import arguments
 from tests.helpers import on_device_of
 
 DTYPES = ["float32", "int32", "int8", "bool"]
@@ -286,6 +287,7 @@ def forks(backend: Any, seed: int, cases: int) -> None:
 
 
 FUZZERS: dict[str, Callable[[Any, int, int], None]] = {
+    "arguments": arguments,
     "operators": operators,
     "edits": edits,
     "threads": threads,

@@ -432,3 +432,58 @@ def test_out_does_not_lose_a_gradient():
 def test_out_on_another_device_is_refused():
     with pytest.raises(ValueError, match=r"out is on device meta; the elements are on cpu"):
         sa.concat_from_sequence([torch.ones(2)], axis=0, out=torch.empty(2, device="meta"))
+
+
+# What programs do with whatever they are given.
+
+
+def batch() -> Any:
+    return sa.split_to_sequence(torch.arange(6), [1, 5], copy=None)
+
+
+def test_it_is_moved_like_a_tensor():
+    for moved in (batch().to("meta"), batch().to(torch.device("meta"), non_blocking=True), batch().to(device="meta")):
+        assert moved.device.type == "meta"
+        assert moved.sizes() == (1, 5)
+    assert batch().to("cpu").device.type == "cpu"
+    with pytest.raises(TypeError, match=r"^ArraySequence\.to: non_blocking is 'no'"):
+        batch().to("meta", non_blocking="no")
+
+
+def test_pinned_memory(monkeypatch):
+    from torch.utils.data._utils.pin_memory import pin_memory
+
+    pinned = []
+
+    def pin(tensor: Any) -> Any:
+        pinned.append(tensor)
+        return tensor.clone()
+
+    monkeypatch.setattr(torch.Tensor, "pin_memory", pin)
+    found = pin_memory({"boxes": batch(), "none": batch()[:0], "host": batch().to(xp="numpy")})
+    assert len(pinned) == 1  # chunks of one tensor stay that
+    assert_sequences_equal(found["boxes"], batch())
+    assert found["boxes"][0].data_ptr() != batch()[0].data_ptr()
+    assert (found["none"].element_type, found["none"].namespace) == ("int64", batch().namespace)
+    assert found["host"].dtype == np.int64
+    meta = batch().to("meta")
+    assert meta.pin_memory() is meta
+    with pytest.raises(ValueError, match="device"):
+        meta.pin_memory("cuda")
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
+def test_memory_that_cannot_be_pinned():
+    with pytest.raises(ValueError, match=r"^ArraySequence\.pin_memory: torch cannot lock memory here"):
+        batch().pin_memory()
+
+
+def test_an_exported_module_takes_a_sequence():
+    class Join(torch.nn.Module):
+        def forward(self, s: Any) -> Any:
+            return sa.concat_from_sequence(s, axis=0)
+
+    program = torch.export.export(Join(), (batch(),))
+    assert program.module()(batch()).tolist() == [0, 1, 2, 3, 4, 5]
+    paths, _ = torch.utils._pytree.tree_flatten_with_path({"a": batch()})
+    assert [torch.utils._pytree.keystr(path) for path, _ in paths] == ["['a'][0]", "['a'][1]"]
