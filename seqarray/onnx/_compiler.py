@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,7 @@ from onnx import AttributeProto, helper
 from seqarray._dtypes import ONNX_TYPES, element_type_of
 from seqarray.onnx._load.inlining import function_of, substitute_attributes, with_defaults
 from seqarray.onnx._load.model import MAX_NESTING, Model, domain_of, opsets_of, tensors_of
+from seqarray.onnx._load.pruning import needed_for
 from seqarray.onnx._load.tensor_protos import (
     array_of,
     dense_array_of,
@@ -60,16 +61,29 @@ class Compiler:
         Slot to the value of an initializer or a Constant.
     n_slots : int
         How many slots there are.
+    scope : Scope
+        The names of the main graph.
     ambiguous : list of str
         The labels of the nodes that mean something else to the exporters of torch and to onnxruntime.
     """
 
-    def __init__(self, model: Model, limits: Limits, clock: Clock, *, applies_keepdims: bool = False) -> None:
+    def __init__(
+        self,
+        model: Model,
+        limits: Limits,
+        clock: Clock,
+        *,
+        applies_keepdims: bool = False,
+        initializers: Mapping[str, np.ndarray[Any, Any]] | None = None,
+    ) -> None:
         self.model = model
         self.n_slots = 1
         self.constants: dict[int, np.ndarray[Any, Any]] = {}
+        self.scope = Scope(model.opsets)
         self.ambiguous: list[str] = []
         self._applies_keepdims = applies_keepdims
+        #: Values of initializers of the main graph that have been read before.
+        self._initializers = initializers or {}
         self._types: dict[int, onnx.TypeProto] = {}
         self._n_steps = 0
         self._work = 0
@@ -81,9 +95,10 @@ class Compiler:
         #: How many functions are being inlined on the condition that all their nodes have kernels.
         self._conditional_inlinings = 0
 
-    def compile(self) -> Subgraph:
-        """Compile the main graph."""
-        return self._compile_graph(self.model.graph, Scope(self.model.opsets))
+    def compile(self, outputs: Sequence[str] | None = None) -> Subgraph:
+        """Compile the main graph, or what of it some of its values need."""
+        self.scope = Scope(self.model.opsets)
+        return self._compile_graph(self.model.graph, self.scope, outputs)
 
     def _new_slot(self, scope: Scope, name: str) -> int:
         """Return a new slot, to which the name refers from now on."""
@@ -116,16 +131,26 @@ class Compiler:
             raise ValueError(f"prepare: there are more than {MAX_WORK} nodes and names to compile; functions expand")
         self._clock.check()
 
-    def _compile_graph(self, graph: onnx.GraphProto, scope: Scope) -> Subgraph:
-        """Compile a graph; the scope gets the names that it defines."""
+    def _compile_graph(
+        self, graph: onnx.GraphProto, scope: Scope, outputs_wanted: Sequence[str] | None = None
+    ) -> Subgraph:
+        """Compile a graph, or what some of its values need; the scope gets the names that it defines."""
+        needed = None if outputs_wanted is None else needed_for(graph, outputs_wanted)
+        names = [value.name for value in graph.output] if outputs_wanted is None else outputs_wanted
         if scope.depth > MAX_NESTING:
             raise ValueError(f"prepare: graphs and functions are nested deeper than {MAX_NESTING} levels")
         self._count_work(len(graph.initializer) + len(graph.input) + len(graph.output) + len(graph.value_info))
         for tensor in graph.initializer:
+            if needed is not None and tensor.name not in needed.names:
+                continue
             self._reserve(nbytes_of(tensor), f"initializer {short(tensor.name)!r}")
-            self.constants[self._new_slot(scope, tensor.name)] = array_of(tensor, self.model.folder)
+            known = self._initializers.get(tensor.name) if scope is self.scope else None
+            array = array_of(tensor, self.model.folder) if known is None else known
+            self.constants[self._new_slot(scope, tensor.name)] = array
         for sparse in graph.sparse_initializer:
             name = sparse.values.name
+            if needed is not None and name not in needed.names:
+                continue
             self._reserve(dense_nbytes_of(sparse), f"initializer {short(name)!r}")
             self.constants[self._new_slot(scope, name)] = dense_array_of(sparse, self.model.folder)
         # An initializer with the name of an input is its default.
@@ -138,10 +163,9 @@ class Compiler:
             self._record_type(slot, declared.get(name))
         steps: list[Step] = []
         for index, node in enumerate(graph.node):
-            self._compile_node(node, index, scope, steps, declared)
-        outputs = tuple(
-            self._slot_of(value.name, scope, f"output {value.name!r} of graph {graph.name!r}") for value in graph.output
-        )
+            if needed is None or index in needed.nodes:
+                self._compile_node(node, index, scope, steps, declared)
+        outputs = tuple(self._slot_of(name, scope, f"output {name!r} of graph {graph.name!r}") for name in names)
         return make_subgraph(short(graph.name), inputs, outputs, steps, self.constants)
 
     def _record_type(self, slot: int, declared: onnx.TypeProto | None) -> None:

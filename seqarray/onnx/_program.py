@@ -7,6 +7,7 @@ import threading
 import warnings
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,7 +16,8 @@ from seqarray._arguments import integer
 from seqarray._libraries import NUMPY, Library, resolve_library
 from seqarray.onnx._compiler import Compiler
 from seqarray.onnx._load.model import load
-from seqarray.onnx._load.type_protos import value_type
+from seqarray.onnx._load.pruning import values_of
+from seqarray.onnx._load.type_protos import ValueType, output_type, value_type
 from seqarray.onnx._run.aliasing import AliasTracker, own
 from seqarray.onnx._run.budget import Budget, Clock, Limits
 from seqarray.onnx._run.executor import Execution, execute
@@ -26,9 +28,9 @@ from seqarray.onnx._run.feeds import (
     feeds_by_name,
     feeds_in_order,
     library_and_device_of,
-    select_outputs,
 )
 from seqarray.onnx._run.placement import Target, upload
+from seqarray.onnx._run.profile import Profile
 from seqarray.onnx._run.steps import Step, Subgraph
 from seqarray.onnx._run.values import conforms, describe_value
 
@@ -172,15 +174,31 @@ class Program:
         max_seconds: float | None = None,
         clock: Clock | None = None,
         keepdims_with_split: str | None = None,
+        outputs: Sequence[str] | None = None,
+        initializers: Mapping[str, Any] | None = None,
     ) -> None:
         self._limits = Limits(max_trip_count, max_bytes, max_seconds)
         self._is_limited = any(limit is not None for limit in self._limits)
         clock = clock or Clock(max_seconds, "prepare")
-        compiler = Compiler(model, self._limits, clock, applies_keepdims=keepdims_with_split == "apply")
-        self._graph = compiler.compile()
-        if compiler.ambiguous and keepdims_with_split is None:
+        self._options = {"fallback": fallback, "keepdims_with_split": keepdims_with_split, **self._limits._asdict()}
+        compiler = Compiler(
+            model,
+            self._limits,
+            clock,
+            applies_keepdims=keepdims_with_split == "apply",
+            initializers=initializers,
+        )
+        declared = {value.name: output_type(value.type, f"output {value.name!r}") for value in model.graph.output}
+        names = [value.name for value in model.graph.output] if outputs is None else list(outputs)
+        given = [name for name in names if not declared.get(name, ValueType(None)).unsupported]
+        self._graph = compiler.compile(None if outputs is None and given == names else given)
+        self._slots = compiler.scope.slots
+        self._is_selection = outputs is not None
+        if compiler.ambiguous and keepdims_with_split is None and not self._is_selection:
             _warn_of_keepdims(compiler.ambiguous)
         self._name = model.graph.name
+        self._source = model.source
+        self._names = values_of(model.graph)
         self._constants = compiler.constants
         self._n_slots = compiler.n_slots
         self._library = library
@@ -190,8 +208,8 @@ class Program:
             for value, slot in zip(model.graph.input, self._graph.inputs, strict=True)
         )
         self.outputs = tuple(
-            GraphValue(value.name, value_type(value.type, f"output {value.name!r}"), slot)
-            for value, slot in zip(model.graph.output, self._graph.outputs, strict=True)
+            GraphValue(name, declared.get(name, ValueType(None)), self._slots[name] if name in given else 0)
+            for name in names
         )
         self._computes = any(step.computes for step in _steps(self._graph))
         self._fallbacks = [step.label for step in _steps(self._graph) if step.fallback]
@@ -202,8 +220,11 @@ class Program:
                 f"the first is {self._fallbacks[0]}"
             )
         self._prepared: list[_PreparedTarget] = []
-        #: Held while a target is being prepared: the first runs may be several at the same time.
+        #: Held while a target or a selection is being prepared: the first runs may be several at the same time.
         self._preparing = threading.Lock()
+        #: Names of values to the program that gives them, and computes nothing else.
+        self._selections: dict[tuple[str, ...], Program] = {}
+        self._profile: Profile | None = None
         self._warned: set[str] = set()
         self.transfers = Transfers()
         if library is not None:
@@ -223,7 +244,9 @@ class Program:
             ONNX are accepted as the NumPy arrays that they hold.
             Inputs that have a default may be left out.
         outputs : sequence of str, optional
-            The names of the outputs to return.  Default: all.
+            The names of the values to return: outputs, or others of the main graph, which `print` shows.  Nothing is
+            computed that they do not need.  What that is, is found out when they are first asked for, from the model,
+            which must be as it was.  Default: all outputs.
 
         Returns
         -------
@@ -249,19 +272,34 @@ class Program:
             feeds = feeds_in_order(inputs, self.inputs)
         else:
             raise TypeError(f"run: inputs is a {type(inputs).__name__}; expected a dict, or a list or tuple of inputs")
-        selected = self.outputs if outputs is None else select_outputs(outputs, self.outputs)
+        if outputs is not None:
+            program = self._selection_of(outputs)
+            if program is not self:
+                own = {graph_input.name: graph_input for graph_input in program.inputs}
+                results = program._run([(own[fed.name], value) for fed, value in feeds], self._profile)
+                self.transfers = program.transfers
+                return results
+        return self._run(feeds, self._profile)
+
+    def _run(self, feeds: Feeds, profile: Profile | None) -> list[Any]:
+        """Run the program on checked feeds."""
+        for output in self.outputs:
+            if output.type.unsupported:
+                raise ValueError(
+                    f"run: output {output.name!r} is a {output.type}, which is not supported; name others in outputs="
+                )
         prepared = self._target_for(feeds)
         target = prepared.target
         if target.is_numpy and not self._computes:
-            return self._execute(feeds, prepared, selected)
+            return self._execute(feeds, prepared, profile)
         # CuPy allocates on the current device.  NumPy warns of overflows and divisions by zero, other libraries do not.
         with target.library.on_device(target.device), np.errstate(all="ignore"):
-            return self._execute(feeds, prepared, selected)
+            return self._execute(feeds, prepared, profile)
 
-    def _execute(self, feeds: Feeds, prepared: _PreparedTarget, outputs: Sequence[GraphValue]) -> list[Any]:
+    def _execute(self, feeds: Feeds, prepared: _PreparedTarget, profile: Profile | None) -> list[Any]:
         """Execute the steps on a target and return the outputs."""
         values = prepared.values.copy()
-        execution = Execution(values, prepared.target, Budget(self._limits) if self._is_limited else None)
+        execution = Execution(values, prepared.target, Budget(self._limits) if self._is_limited else None, profile)
         callers_values = []
         for graph_input, value in feeds:
             values[graph_input.slot] = moved = graph_input.move_to_target(value, execution)
@@ -273,7 +311,7 @@ class Program:
         self.transfers = Transfers(execution.to_host, execution.to_device)
         tracker = AliasTracker(callers_values, prepared.constants)
         results = []
-        for output in outputs:
+        for output in self.outputs:
             value = values[output.slot]
             if not conforms(value, output.type):
                 raise TypeError(f"output {output.name!r} is {describe_value(value)}; the model declares {output.type}")
@@ -282,6 +320,75 @@ class Program:
             else:
                 results.append(own(value, tracker, execution.budget))
         return results
+
+    @contextmanager
+    def profile(self) -> Iterator[Profile]:
+        """Record what each step takes in the runs of a ``with`` block, in all threads.
+
+        Yields
+        ------
+        Profile
+            Its `steps` are the seconds, the bytes of the results and the number of runs of each step, the longest
+            first; ``print`` shows them as a table, and ``export_chrome_trace(path)`` writes every run of a step.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import onnx.parser
+        >>> import seqarray as sa
+        >>> model = onnx.parser.parse_model('''
+        ...     <ir_version: 8, opset_import: ["": 17]>
+        ...     last (seq(float[N]) s) => (float[M] y) {
+        ...         end = Constant<value_int=-1>()
+        ...         y = SequenceAt(s, end)
+        ...     }''')
+        >>> program = sa.onnx.prepare(model)
+        >>> with program.profile() as profile:
+        ...     outputs = program.run([[np.zeros(4, dtype=np.float32)]])
+        >>> [(taken.operator, taken.count, taken.nbytes) for taken in profile.steps]
+        [('SequenceAt-11', 1, 16)]
+        """
+        if self._profile is not None:
+            raise ValueError("profile: the program is being profiled already")
+        self._profile = profile = Profile()
+        try:
+            yield profile
+        finally:
+            self._profile = None
+
+    def _selection_of(self, names: Sequence[str]) -> Program:
+        """Return the program that gives some values, and computes what they need."""
+        if isinstance(names, str) or not isinstance(names, Sequence):
+            raise TypeError(f"run: outputs is {names!r}; expected a list of names")
+        wanted = tuple(names)
+        if wanted == tuple(output.name for output in self.outputs):
+            return self
+        for name in wanted:
+            if name not in self._names:
+                known = ", ".join(output.name for output in self.outputs)
+                raise ValueError(f"run: the model has no value {name!r}; its outputs are {known}")
+        with self._preparing:
+            found = self._selections.get(wanted)
+            if found is None:
+                constants = {
+                    name: self._constants[slot] for name, slot in self._slots.items() if slot in self._constants
+                }
+                found = Program(
+                    self._source.load(),
+                    self._library,
+                    self._device,
+                    **self._options,
+                    outputs=wanted,
+                    initializers=constants,
+                )
+                self._selections[wanted] = found
+        return found
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Return the model as bytes, and the arguments of `prepare`; in a copy, it is prepared again."""
+        device = self._device if self._library is None else self._library.device_name(self._device)
+        xp = None if self._library is None else self._library.namespace.__name__
+        return _prepared_again, (self._source.to_bytes(), xp, device, self._options)
 
     def _target_for(self, feeds: Feeds) -> _PreparedTarget:
         """Return the target of a run: that of `prepare`, or of the feeds where `prepare` was not given one."""
@@ -320,6 +427,8 @@ class Program:
 
     def _warn_of_fallbacks(self, library: Library, stacklevel: int) -> None:
         """Warn of the steps that fall back to NumPy, once for each other array library."""
+        if self._is_selection:
+            return  # the program that it was selected from has warned
         if self._fallbacks and library is not NUMPY and library.name not in self._warned:
             self._warned.add(library.name)
             warnings.warn(
@@ -338,6 +447,11 @@ class Program:
 
     def __repr__(self) -> str:
         return f"<Program {self._name!r} of {len(self._graph.steps)} steps>"
+
+
+def _prepared_again(content: bytes, xp: str | None, device: Any, options: dict[str, Any]) -> Program:
+    """Return the program that has been pickled."""
+    return prepare(content, xp=xp, device=device, **options)
 
 
 def _warn_of_keepdims(labels: Sequence[str]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from hashlib import sha256
 from typing import Any
 
 import onnx
@@ -18,13 +19,15 @@ _SMALL_NBYTES = 1024
 _FREE_INITIALIZERS_SINCE = 4
 
 
-def check(proto: onnx.ModelProto, source: str) -> None:
-    """Raise a ValueError if a model is not valid or its opset is newer than the onnx package.
+def check(proto: onnx.ModelProto, source: str) -> str:
+    """Raise a ValueError if a model is not valid or its opset is newer than the onnx package; return a digest of it.
 
     The checker sees an outline.  It would look for data in other files in the working directory, cannot take a model of
     2 GB, and refuses what the standard allows or leaves open, and what other runtimes accept: values without a shape,
     outputs without a type, graphs without a name, initializers that are no inputs in a format in which they had to be,
     and functions that import another version of an operator set than the model.
+
+    The digest is that of the outline: it tells whether a model has changed, but not the values of large tensors.
     """
     newest = onnx.defs.onnx_opset_version()
     for opset in proto.opset_import:
@@ -34,9 +37,11 @@ def check(proto: onnx.ModelProto, source: str) -> None:
                 f"the newest that onnx {onnx.__version__} knows is {newest}"
             )
     try:
-        onnx.checker.check_model(_outline_of(proto), skip_opset_compatibility_check=True)
+        outline = _outline_of(proto).SerializeToString(deterministic=True)
+        onnx.checker.check_model(outline, skip_opset_compatibility_check=True)
     except Exception as error:  # ValidationError, and errors of protobuf
         raise ValueError(f"prepare: {source} is not valid: {error}") from error
+    return sha256(outline).hexdigest()
 
 
 def _outline_of(proto: onnx.ModelProto) -> onnx.ModelProto:

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable, Iterator
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import onnx
 
@@ -30,9 +30,11 @@ class Model:
         Domain to version of the operator sets that it imports.
     folder : DataFolder or None
         Where its external data lies; None for a model that is not a file.
+    source : Source
+        What it was made of.
     """
 
-    def __init__(self, proto: onnx.ModelProto, folder: DataFolder | None) -> None:
+    def __init__(self, proto: onnx.ModelProto, folder: DataFolder | None, source: Source | None = None) -> None:
         self.proto = proto
         self.graph = proto.graph
         self.functions = {
@@ -41,6 +43,46 @@ class Model:
         }
         self.opsets = opsets_of(proto)
         self.folder = folder
+        self.source = source or Source(proto, "")
+
+
+class Source(NamedTuple):
+    """What a model was made of: a path, bytes or a `ModelProto`; and the digest of the model."""
+
+    given: Any
+    digest: str
+
+    def load(self) -> Model:
+        """Read the model again.
+
+        Raises
+        ------
+        ValueError
+            If it has changed since.
+        """
+        model = load(self.given)
+        if self.digest not in ("", model.source.digest):
+            raise ValueError("the model has changed since it was prepared")
+        return model
+
+    def to_bytes(self) -> bytes:
+        """Return the model as the bytes of one file, with the data that lies in other files.
+
+        Raises
+        ------
+        ValueError
+            If it has changed since it was read, or has more than 2 GB.
+        """
+        model = self.load()
+        external = list(filter(is_external, _tensors(model.proto)))
+        if isinstance(self.given, bytes) and not external:
+            return self.given
+        for tensor in external:
+            embed_external(tensor, model.folder)
+        try:
+            return bytes(model.proto.SerializeToString())
+        except Exception as error:  # protobuf's EncodeError, or a ValueError
+            raise ValueError(f"the model cannot be written as one file: {error}") from error
 
 
 def load(model: Any) -> Model:
@@ -57,9 +99,10 @@ def load(model: Any) -> Model:
     if isinstance(model, onnx.ModelProto):
         proto = model
     elif isinstance(model, (bytes, bytearray, memoryview)):
-        proto = _parse(bytes(model), source)
+        model = bytes(model)
+        proto = _parse(model, source)
     elif isinstance(model, (str, os.PathLike)):
-        path = Path(model)
+        model = path = Path(model).absolute()
         folder, source = DataFolder(path.parent, path.resolve().parent), str(path)
         proto = _parse(path.read_bytes(), source)
     else:
@@ -70,8 +113,7 @@ def load(model: Any) -> Model:
     # The checker compares the values of a sparse tensor with its indices.
     for tensor in filter(is_external, _sparse_parts(proto)):
         embed_external(tensor, folder)
-    check(proto, source)
-    return Model(proto, folder)
+    return Model(proto, folder, Source(model, check(proto, source)))
 
 
 def _parse(content: bytes, source: str) -> onnx.ModelProto:

@@ -23,12 +23,15 @@ class ValueType:
         Whether it is a sequence, and whether it may be absent.
     shape : tuple or None
         The shape of a tensor: fixed lengths, names of symbolic ones, None for unknown ones.  None for an unknown rank.
+    unsupported : str
+        The kind of an output of another type, which programs do not give: "map", "sequence of map".
     """
 
     element_type: str | None
     sequence: bool = False
     optional: bool = False
     shape: tuple[int | str | None, ...] | None = None
+    unsupported: str = ""
 
     @cached_property
     def lengths(self) -> tuple[tuple[int, int], ...]:
@@ -36,6 +39,8 @@ class ValueType:
         return tuple((axis, length) for axis, length in enumerate(self.shape or ()) if isinstance(length, int))
 
     def __str__(self) -> str:
+        if self.unsupported:
+            return self.unsupported
         text = "tensor" if self.element_type is None else onnx_name(self.element_type)
         if self.shape is not None and not self.sequence:
             text += f"[{', '.join('?' if length is None else str(length) for length in self.shape)}]"
@@ -44,7 +49,23 @@ class ValueType:
 
 
 def value_type(declared: onnx.TypeProto, label: str) -> ValueType:
-    """Return the type of a `TypeProto`; without an element type if the proto is empty, as it may be for outputs."""
+    """Return the type of a `TypeProto`; without an element type if the proto is empty, as it may be for outputs.
+
+    Raises
+    ------
+    ValueError
+        If it is another type than a tensor, a sequence of tensors, or an optional one of these.
+    """
+    found = output_type(declared, label)
+    if found.unsupported:
+        raise ValueError(
+            f"{label} has the type {found}, which is not supported; expected tensors, or sequences of them"
+        )
+    return found
+
+
+def output_type(declared: onnx.TypeProto, label: str) -> ValueType:
+    """Return the type of an output, which may be `unsupported`: a program can give its other outputs."""
     if declared.WhichOneof("value") is None:
         return ValueType(None)
     optional = declared.WhichOneof("value") == "optional_type"
@@ -55,7 +76,8 @@ def value_type(declared: onnx.TypeProto, label: str) -> ValueType:
         declared = declared.sequence_type.elem_type
     if declared.WhichOneof("value") != "tensor_type":
         kind = (declared.WhichOneof("value") or "unknown_type").removesuffix("_type")
-        raise ValueError(f"{label} has the type {kind}, which is not supported; expected tensors, or sequences of them")
+        prefix = ("optional " if optional else "") + ("sequence of " if sequence else "")
+        return ValueType(None, unsupported=prefix + kind)
     tensor = declared.tensor_type
     element_type = element_type_by_code(tensor.elem_type, label) if tensor.elem_type else None
     shape = None

@@ -5,7 +5,7 @@ They are needed where there are no iterations: the result of a scan output has n
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import onnx
@@ -14,7 +14,7 @@ from onnx import helper
 
 from seqarray._dtypes import ONNX_TYPES, element_type_of
 from seqarray._sequence import ArraySequence
-from seqarray.onnx._load.model import graphs_of
+from seqarray.onnx._load.pruning import captured_names
 from seqarray.onnx._load.type_protos import ValueType, value_type
 from seqarray.onnx._ops.node import Node
 
@@ -25,7 +25,7 @@ def make_inference(node: Node, attribute: str) -> Callable[[list[Any], Sequence[
     The function takes the values of all slots, and the types of the inputs of the graph.
     """
     body: onnx.GraphProto = node.attributes[attribute]
-    captured = {name: slot for name in sorted(_captured(body)) if (slot := node.find(name))}
+    captured = {name: slot for name in sorted(captured_names(body)) if (slot := node.find(name))}
 
     def infer(values: list[Any], inputs: Sequence[onnx.TypeProto]) -> list[ValueType]:
         graph = onnx.GraphProto()
@@ -41,23 +41,6 @@ def make_inference(node: Node, attribute: str) -> Callable[[list[Any], Sequence[
         return [value_type(output.type, f"output {output.name!r}") for output in inferred]
 
     return infer
-
-
-def _captured(graph: onnx.GraphProto) -> set[str]:
-    """Return the names that a graph reads and does not define, also those of graphs in it."""
-    defined = {value.name for value in (*graph.input, *graph.initializer)}
-    return set(_names_read(graph, defined))
-
-
-def _names_read(graph: onnx.GraphProto, defined: set[str]) -> Iterator[str]:
-    """Yield the names that a graph reads before it defines them."""
-    for node in graph.node:
-        yield from (name for name in node.input if name and name not in defined)
-        for attribute in node.attribute:
-            for inner in graphs_of(attribute):
-                yield from _captured(inner) - defined
-        defined.update(node.output)
-    yield from (output.name for output in graph.output if output.name not in defined)
 
 
 def type_of(value: Any, without: int | None = None) -> onnx.TypeProto:

@@ -12,6 +12,7 @@ from seqarray._libraries import Array
 from seqarray._sequence import ArraySequence
 from seqarray.onnx._run.budget import Budget, counted_items
 from seqarray.onnx._run.placement import Placement, Target, download, dtype_for_host, upload
+from seqarray.onnx._run.profile import Profile
 from seqarray.onnx._run.steps import Step
 
 # Members of an Enum are slower to look up on the class.
@@ -31,17 +32,22 @@ class Execution:
         Whether values may have to be moved: the target is not NumPy.
     budget : Budget or None
         What the run may take, if anything is limited.
+    profile : Profile or None
+        Where the times of the steps are recorded, if they are.
     to_host, to_device : int
         How many arrays have been moved.
     """
 
-    __slots__ = ("budget", "moves", "target", "to_device", "to_host", "values")
+    __slots__ = ("budget", "moves", "profile", "target", "to_device", "to_host", "values")
 
-    def __init__(self, values: list[Any], target: Target, budget: Budget | None) -> None:
+    def __init__(
+        self, values: list[Any], target: Target, budget: Budget | None, profile: Profile | None = None
+    ) -> None:
         self.values = values
         self.target = target
         self.moves = not target.is_numpy
         self.budget = budget
+        self.profile = profile
         self.to_host = 0
         self.to_device = 0
 
@@ -94,12 +100,13 @@ class Execution:
 
 def execute(steps: list[Step], execution: Execution) -> None:
     """Run steps in order; raise their errors with the label of the node in front."""
-    values, moves, budget = execution.values, execution.moves, execution.budget
+    values, moves, budget, profile = execution.values, execution.moves, execution.budget, execution.profile
     step: Any = None
     arguments: list[Any]
     results: Sequence[Any]
     try:
         for step in steps:
+            begun = None if profile is None else profile.begin()
             if step.subgraphs:
                 # References left here would keep values alive while the subgraphs run.
                 arguments, results = [], ()
@@ -109,6 +116,8 @@ def execute(steps: list[Step], execution: Execution) -> None:
                 if moves:
                     arguments = execution.place_arguments(arguments, step.placements)
                 results = step.function(execution, *arguments)
+            if profile is not None and begun is not None:
+                profile.end(step, begun, results)
             if len(step.outputs) == 1:
                 (values[step.outputs[0]],) = results
             else:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -155,14 +155,3 @@ def library_and_device_of(feeds: Feeds) -> tuple[Library, Any]:
             if library is not NUMPY:
                 return library, library.device_of(value)
     return NUMPY, None
-
-
-def select_outputs(names: Iterable[str], declared: Sequence[GraphValue]) -> list[GraphValue]:
-    """Return the outputs with the given names."""
-    if isinstance(names, str) or not isinstance(names, Sequence):
-        raise TypeError(f"run: outputs is {names!r}; expected a list of names")
-    known = {output.name: output for output in declared}
-    for name in names:
-        if name not in known:
-            raise ValueError(f"run: the model has no output {name!r}; it has {', '.join(known)}")
-    return [known[name] for name in names]
