@@ -26,7 +26,7 @@ from seqarray._libraries.numpy import NumPy
 from seqarray._libraries.other import Other
 from seqarray._libraries.torch import Torch
 
-#: The libraries with a class of their own, by the first part of the names of their modules.
+#: The libraries with a class of their own, by the names of their modules.
 LIBRARIES: dict[str, type[Library]] = {
     library.name: library for library in (NumPy, CuPy, Torch, JAX, Dask, ArrayAPIStrict)
 }
@@ -39,6 +39,11 @@ _NAMESPACES = {
     "dask": "array_api_compat.dask.array",
     "dask.array": "array_api_compat.dask.array",
     "jax": "jax.numpy",
+}
+
+#: The same libraries by the names of their namespaces; others of a package, like `torch._numpy`, are other libraries.
+_CLASSES = {
+    _NAMESPACES.get(name, name).removeprefix("array_api_compat."): library for name, library in LIBRARIES.items()
 }
 
 NUMPY: Library = NumPy(array_api_compat.numpy)
@@ -128,7 +133,7 @@ def _met(namespace: Any) -> Library | None:
 
 
 def _add(namespace: Any) -> Library:
-    library = LIBRARIES.get(name_of(namespace).partition(".")[0], Other)(namespace)
+    library = _CLASSES.get(name_of(namespace), Other)(namespace)
     # torch.compile does not trace import_module.
     library.engine = loaded(library.engine_module) or importlib.import_module(library.engine_module)
     _libraries.append(library)
@@ -184,7 +189,7 @@ def _library_named(namespace: Any, operator: str) -> Library:
     found = _met(namespace) or next((library for other, library in _others if other is namespace), None)
     if found is not None:
         return found
-    if name_of(namespace).partition(".")[0] in LIBRARIES or not hasattr(namespace, "zeros"):
+    if name_of(namespace) in _CLASSES or not hasattr(namespace, "zeros"):
         return library_for(namespace)
     try:
         library = library_of(namespace.zeros((1,)))

@@ -16,6 +16,11 @@ from tests.libraries import bare
 X = np.arange(6, dtype=np.float32).reshape(3, 2)
 
 
+@pytest.fixture
+def torch():
+    return pytest.importorskip("torch", reason="torch is not installed")
+
+
 @pytest.mark.backends("numpy", "array-api-strict", "torch", "jax", "dask", "cupy")
 def test_every_operator_works_on_each_library_but_for_what_it_cannot_do(backend):
     expected = {
@@ -205,6 +210,13 @@ def test_a_join_is_an_array_of_the_library():
         assert to_numpy(joined).tolist() == (X[None] if "new_axis" in attributes else X).tolist()
 
 
+def test_slices_that_are_arrays_of_the_library_stay_views():
+    x = bare.Readable(X.copy())
+    chunks = sa.split_to_sequence(x, 1, copy=False)
+    x[...] = 7
+    assert [to_numpy(chunk).tolist() for chunk in chunks] == [[[7, 7]]] * 3
+
+
 def test_views_that_there_are_not_are_refused():
     with pytest.raises(ValueError, match=r"^split_to_sequence: slices of .* are of type ndarray, .* copy=None"):
         sa.split_to_sequence(Sliced(X), 1, copy=False)
@@ -240,6 +252,7 @@ TWINS = namespace("twins", Twin), namespace("twins.tensor", OtherTwin)
 
 def test_two_namespaces_of_one_package_are_two_libraries():
     first, second = (sa.ArraySequence([xp.asarray(X)]) for xp in TWINS)
+    assert first.to(xp=TWINS[0]) is first
     moved = first.to(xp=TWINS[1])
     assert type(moved[0]) is OtherTwin
     assert moved.namespace is TWINS[1]
@@ -250,12 +263,23 @@ def test_two_namespaces_of_one_package_are_two_libraries():
         first.to(xp=TWINS[1], copy=False)
 
 
-def test_another_name_for_a_namespace_is_the_library_of_the_arrays_it_makes():
+@pytest.mark.parametrize("name", ["torch.twins", "numpy.twins", "jax.twins"])
+def test_a_namespace_beside_that_of_a_known_library_is_another_library(name):
+    class Third(bare.Readable):
+        pass
+
+    failed, _ = battery.failures(namespace(name, Third))
+    assert failed.keys() == {"out=", "pickle", "pickle of views"}, failed
+
+
+def test_another_name_for_a_namespace_is_the_library_of_the_arrays_it_makes(count_calls):
     other = types.ModuleType("twins.compat")
     other.__dict__.update({name: value for name, value in vars(TWINS[0]).items() if not name.startswith("__")})
+    made = count_calls(other, "zeros")
     sequence = sa.sequence_insert(sa.sequence_empty(xp=other), TWINS[0].asarray(X))
     assert sequence.namespace is TWINS[0]
     assert sequence.to(xp=other) is sequence
+    assert len(made) == 1
 
 
 def test_a_namespace_that_can_make_no_arrays_says_why():
@@ -282,8 +306,11 @@ class Unknown(bare.BareArray):
 class Deferred(bare.Readable):
     """An array that would be computed."""
 
+    computed = 0
+
     def compute(self):
-        raise AssertionError("something was computed")
+        Deferred.computed += 1
+        return int(self.values)
 
     __int__ = compute
 
@@ -301,15 +328,11 @@ def test_values_that_cannot_be_read_are_named(array_type):
     ):
         with pytest.raises(TypeError, match=rf"^{operator}.*: {name} is of type {array_type.__name__}, .*host integer"):
             call()
+    assert Deferred.computed == 0
 
 
 def reshaped(array):
     return bare.reshape(array, (1,))
-
-
-@pytest.fixture
-def torch():
-    return pytest.importorskip("torch", reason="torch is not installed")
 
 
 def test_values_that_torch_cannot_read_are_named(torch):
@@ -325,18 +348,28 @@ def test_values_that_torch_cannot_read_are_named(torch):
 # Models.
 
 
-@pytest.mark.parametrize("array_type", [bare.Readable, Exported, Refusing])
+class Strided(bare.Readable):
+    """An array that tells how its values lie, but not where."""
+
+    @property
+    def strides(self):
+        return self.values.strides
+
+
+@pytest.mark.parametrize("array_type", [bare.Readable, Exported, Refusing, Strided])
 def test_outputs_of_models_are_the_caller_s_own(array_type):
     parser = pytest.importorskip("onnx.parser", reason="onnx is not installed")
     model = parser.parse_model("""
         <ir_version: 8, opset_import: ["": 17]>
-        rows (float[3, 2] x) => (float[3, 2] y, seq(float[1, 2]) s) {
+        rows (float[3, 2] x) => (float[3, 2] y, float[2, 3] z, seq(float[1, 2]) s) {
             y = Identity (x)
+            shape = Constant <value_ints = [2, 3]> ()
+            z = Reshape (x, shape)
             s = SplitToSequence (x)
         }""")
     x = array_type(X.copy())
-    y, chunks = sa.onnx.prepare(model).run([x])
-    y[...] = 7
+    y, z, chunks = sa.onnx.prepare(model).run([x])
+    y[...] = z[...] = 7
     for chunk in chunks:
         chunk[...] = 8
     assert x.values.tolist() == X.tolist()
