@@ -172,17 +172,20 @@ class Torch(Library):
         return array.resolve_conj().resolve_neg()
 
     def to_host(self, arrays: Sequence[Array], *, copy: bool | None, operator: str) -> list[HostArray]:
-        return [self._as_ndarray(array, copy) for array in arrays]
+        return [self._as_ndarray(array, copy, operator) for array in arrays]
 
-    def _as_ndarray(self, tensor: Array, copy: bool | None) -> HostArray:
+    def _as_ndarray(self, tensor: Array, copy: bool | None, operator: str) -> HostArray:
         tensor = self.resolved(tensor.detach().cpu())
         bits = _bits(tensor.dtype)
-        array: HostArray = tensor.numpy() if bits is None else tensor.view(getattr(self._torch, bits)).numpy()
+        try:
+            array: HostArray = tensor.numpy() if bits is None else tensor.view(getattr(self._torch, bits)).numpy()
+        except RuntimeError as error:  # a tensor of `vmap`, a fake one, or one of a subclass with rules of its own
+            raise TypeError(f"{operator}: the values of a {type(tensor).__name__} cannot be read: {error}") from error
         if bits is not None:
             name = element_type_of(tensor.dtype)
             dtype = extension_dtype(name)
             if dtype is None:
-                raise TypeError(f"numpy cannot hold {name}; install ml_dtypes")
+                raise TypeError(f"{operator}: numpy cannot hold {name}; install ml_dtypes")
             array = array.view(dtype)
         return array.copy() if copy is True else array
 

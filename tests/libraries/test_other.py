@@ -345,6 +345,27 @@ def test_values_that_torch_cannot_read_are_named(torch):
         torch.vmap(lambda position: sa.sequence_at([torch.ones(1)] * 3, position))(torch.tensor([1, 2]))
 
 
+def test_tensors_without_values_are_not_moved(torch):
+    fake = pytest.importorskip("torch._subclasses.fake_tensor").FakeTensorMode()
+    with fake:
+        tensor = torch.empty(2)
+    with pytest.raises(TypeError, match=r"^to_numpy: the values of a FakeTensor cannot be read"):
+        to_numpy(tensor)
+    for target in ("numpy", "dask"):
+        with pytest.raises(TypeError, match=r"^ArraySequence.to: the values of a \w+ cannot be read"):
+            torch.vmap(lambda x, to=target: sa.ArraySequence([x]).to(xp=to)[0])(torch.ones(3))
+
+
+def test_bfloat16_of_torch_is_not_read_as_its_bits(torch, monkeypatch):
+    tensor = torch.ones(1, dtype=torch.bfloat16)
+    assert to_numpy(tensor).astype(np.float32).tolist() == [1.0]
+    monkeypatch.setattr("seqarray._dtypes._ml_dtypes", None)
+    with pytest.raises(TypeError, match=r"^to_numpy: numpy cannot hold bfloat16; install ml_dtypes"):
+        to_numpy(tensor)
+    with pytest.raises(TypeError, match=r"^ArraySequence.to: numpy on cpu cannot hold bfloat16; install ml_dtypes"):
+        sa.ArraySequence([tensor]).to(xp="numpy")
+
+
 # Models.
 
 
