@@ -68,10 +68,19 @@ def owned(blocks: Blocks, kind: Kind) -> Blocks:
     parts = [
         (block,)
         if isinstance(block, tuple) or 2 * used[id(block.base)] >= prod(block.base.shape)
-        else trimmed((block,))
+        else [_without_gaps(part, kind) for part in trimmed((block,))]
         for block in blocks
     ]
     return tuple([_owned(block, kind) for block in chain.from_iterable(parts)])
+
+
+def _without_gaps(block: Block, kind: Kind) -> Block:
+    """Return a part of a run around arrays without gaps, which NumPy pickles out of band, not by another copy."""
+    library, arrays = kind.library, block if isinstance(block, tuple) else (block.base,)
+    if library is None or all(map(library.is_row_major, arrays)):
+        return block
+    copies = tuple([array if library.is_row_major(array) else library.copy_of(array) for array in arrays])
+    return copies if isinstance(block, tuple) else block.around(copies[0])
 
 
 def _owned(block: Block, kind: Kind) -> Block:

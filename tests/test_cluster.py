@@ -152,3 +152,11 @@ def test_lazy_sequences_are_computed_by_workers(client):
     mapped = sa.sequence_map(pieces, body=lambda piece: piece * 2)
     joined = sa.concat_from_sequence(mapped[::-1], axis=0).compute()
     np.testing.assert_array_equal(joined, 2 * np.concatenate([values[8:], values[7:8], values[:7]]), strict=True)
+
+
+def test_a_lazy_sequence_is_a_collection_of_the_cluster(client):
+    pieces = sa.split_to_sequence(da.arange(20, chunks=4), [7, 0, 13])
+    expected = [np.arange(7), np.arange(0), np.arange(7, 20)]
+    assert_sequences_equal(client.compute(pieces).result(), expected)
+    kept = client.persist(pieces)
+    assert_sequences_equal(client.gather(client.compute(kept)), expected)

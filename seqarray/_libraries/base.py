@@ -288,6 +288,10 @@ class Library:
         """Return the arrays in page-locked host memory if the library has such arrays; or else as they are."""
         return list(arrays)
 
+    def task_graph(self, arrays: Sequence[Array]) -> Any:
+        """Return the graph in dask's form whose tasks compute arrays; None if their values are there."""
+        return None
+
     def check_known(self, arrays: Sequence[Array], *, operator: str) -> None:
         """Check that the values of arrays can be read now."""
         for array in arrays:

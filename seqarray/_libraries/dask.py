@@ -36,6 +36,9 @@ class Dask(NumPyDtypes):
         unknown = any(isinstance(length, float) and isnan(length) for array in arrays for length in array.shape)
         return {"allow_unknown_chunksizes": True} if unknown else {}
 
+    def task_graph(self, arrays: Sequence[Array]) -> Any:
+        return sys.modules["dask.highlevelgraph"].HighLevelGraph.merge(*[array.dask for array in arrays])
+
     def wraps(self, other: Library) -> bool:
         return other.name in ("numpy", "cupy")
 

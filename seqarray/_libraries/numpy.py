@@ -54,6 +54,9 @@ class NumPy(NumPyDtypes):
     def is_viewed_by_host(self, device: Device) -> bool:
         return True
 
+    def is_row_major(self, array: Array) -> bool:
+        return bool(array.flags.c_contiguous)
+
     def memory_of(self, array: Array) -> Iterator[tuple[int, int]]:
         yield np.lib.array_utils.byte_bounds(array)
 

@@ -93,16 +93,16 @@ def concat_from_sequence(
         return kind.library.engine.join(blocks, axis, stack, kind, out)
     except (MemoryError, RuntimeError, TypeError, ValueError) as error:
         _check_elements(sequence, blocks, axis, stack)
+        if type(sequence) is ArraySequence:
+            kind_of_all(to_arrays(blocks), _OPERATOR)  # a dtype may have been set in place
         raise_named(error, _OPERATOR)
         raise
 
 
 def _check_elements(sequence: Any, blocks: Blocks, axis: int, stack: bool) -> None:
-    """Check what an engine compares on its way, to name the element that does not fit.
-
-    Those of an ArraySequence fitted once, but a dtype or a shape may have been set in place since.
-    """
-    kind_of_all(to_arrays(blocks) if type(sequence) is ArraySequence else sequence, _OPERATOR)
+    """Check what an engine compares on its way, to name the element that does not fit."""
+    if type(sequence) is not ArraySequence:
+        kind_of_all(sequence, _OPERATOR)
     check_joinable(shapes_of(blocks), axis, operator=_OPERATOR, stack=stack)
 
 

@@ -347,3 +347,54 @@ def test_arrays_of_rank_0_arrive_as_such(value):
         assert moved.dtype == host.dtype
         assert moved.shape == ()
         assert moved == host
+
+
+# Sequences as collections of dask.
+
+
+def test_lazy_sequences_are_collections_and_others_are_not():
+    parts = sa.split_to_sequence(lazy(np.arange(6)), [1, 5])
+    assert dask.is_dask_collection(parts)
+    assert not dask.is_dask_collection(parts[:0])
+    assert not dask.is_dask_collection(sa.ArraySequence([np.ones(2)]))
+
+
+def test_a_sequence_is_computed_at_once(monkeypatch):
+    computed = []
+    x = lazy(np.arange(6)).map_blocks(lambda block: computed.append(1) or block, dtype=np.int64, meta=np.empty(0, int))
+    parts = sa.split_to_sequence(x, [1, 5])
+    found, nested, other = dask.compute(parts, {"a": [parts]}, x.sum())
+    assert_sequences_equal(found, [np.arange(1), np.arange(1, 6)])
+    assert_sequences_equal(nested["a"][0], found)
+    assert other == 15
+    assert len(computed) == 3  # every chunk of x once, for all that was asked
+
+
+@pytest.mark.parametrize(
+    "values", [[3, 4], [np.datetime64("2020", "D")], ["a", "ccc"], [1.5]], ids=["int", "date", "text", "float"]
+)
+def test_elements_of_rank_0_are_computed_as_arrays(values):
+    arrays = [np.asarray(value) for value in values]
+    (found,) = dask.compute(sa.ArraySequence([lazy(array, chunks=-1) for array in arrays]))
+    assert_sequences_equal(found, arrays)
+    assert all(type(element) is np.ndarray for element in found)
+
+
+def test_unknown_lengths_are_known_once_computed():
+    (found,) = dask.compute(sa.ArraySequence([more_than(2.0), more_than(9.0)]))
+    assert found.shapes == ((3,), (0,))
+
+
+@pytest.mark.parametrize("function", [dask.persist, dask.optimize])
+def test_a_sequence_that_is_persisted_or_optimized_stays_lazy(function):
+    parts = sa.split_to_sequence(lazy(np.arange(6)), [1, 5])
+    (found,) = function(parts)
+    assert (found.namespace, found.shapes) == (parts.namespace, parts.shapes)
+    assert_sequences_equal(found.to(xp="numpy"), [np.arange(1), np.arange(1, 6)])
+    assert_arrays_equal(sa.concat_from_sequence(found, axis=0).compute(), np.arange(6))
+
+
+def test_delayed_functions_get_computed_elements():
+    parts = sa.split_to_sequence(lazy(np.arange(6)), [1, 5])
+    told = dask.delayed(lambda s: (s.shapes, type(s[0])))(parts).compute()
+    assert told == (((1,), (5,)), np.ndarray)

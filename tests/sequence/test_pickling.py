@@ -227,3 +227,15 @@ def test_a_reversed_split_whose_last_chunk_was_short_is_pickled_around_the_same_
     assert len(data) < 1.1 * x.nbytes
     for again, version in zip(pickle.loads(data), (split, split[::-1]), strict=True):
         assert_sequences_equal(again, version)
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+@pytest.mark.parametrize("copy", [True, None])
+def test_a_part_of_a_split_is_pickled_out_of_band(axis, copy):
+    x = np.arange(10_000.0).reshape(100, 100)
+    for part in (slice(None), slice(1, 3), slice(6, 2, -1)):
+        sequence, buffers = sa.split_to_sequence(x, 10, axis=axis, copy=copy)[part], []
+        data = pickle.dumps(sequence, 5, buffer_callback=buffers.append)
+        assert len(data) < 1500
+        assert sum(buffer.raw().nbytes for buffer in buffers) == sequence.nbytes
+        assert_sequences_equal(pickle.loads(data, buffers=buffers), list(sequence))
