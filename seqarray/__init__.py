@@ -7,7 +7,10 @@ from seqarray import opset, testing
 from seqarray._engines import get_num_threads, host_pool, set_num_threads
 from seqarray._files import load, save
 from seqarray._operators import (
+    concat_each,
     concat_from_sequence,
+    pack,
+    pad_sequence,
     sequence_at,
     sequence_construct,
     sequence_empty,
@@ -15,8 +18,11 @@ from seqarray._operators import (
     sequence_insert,
     sequence_length,
     sequence_map,
+    sequence_mask,
     split,
     split_to_sequence,
+    unpack,
+    unpad_sequence,
 )
 from seqarray._pytrees import register_pytrees
 from seqarray._sequence import ArraySequence
@@ -28,11 +34,14 @@ __version__ = "0.1.0"
 
 __all__ = [
     "ArraySequence",
+    "concat_each",
     "concat_from_sequence",
     "get_num_threads",
     "host_pool",
     "load",
     "opset",
+    "pack",
+    "pad_sequence",
     "register_pytrees",
     "save",
     "sequence_at",
@@ -42,10 +51,13 @@ __all__ = [
     "sequence_insert",
     "sequence_length",
     "sequence_map",
+    "sequence_mask",
     "set_num_threads",
     "split",
     "split_to_sequence",
     "testing",
+    "unpack",
+    "unpad_sequence",
 ]
 
 

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from seqarray._dtypes import element_type_of
-from seqarray._libraries import is_compiling, is_symbolic, library_of
+from seqarray._libraries import NUMPY, is_compiling, is_symbolic, library_of
 
 Shape = tuple[int, ...]
 Value = TypeVar("Value")
@@ -152,14 +152,48 @@ def _integer_array(value: Any, *, operator: str, name: str) -> Any:
 
 def _readable_array(value: Any, element_types: Collection[str], *, operator: str, name: str) -> Any:
     """Return `value` if it is an array, of integers or bools, whose values can be read now."""
+    check_array(value, element_types, operator=operator, name=name)
+    check_readable(value, operator=operator, name=name)
+    return value
+
+
+def check_array(value: Any, element_types: Collection[str] = _INTEGER_TYPES, *, operator: str, name: str) -> None:
+    """Check that a value is an array, of integers unless other element types are given."""
     try:
         library_of(value)
     except TypeError:
         raise TypeError(f"{operator}: {name} is {describe(value)}; expected an integer") from None
     if element_type_of(value.dtype) not in element_types:
         raise TypeError(f"{operator}: {name} has dtype {value.dtype}; expected an integer")
-    check_readable(value, operator=operator, name=name)
-    return value
+
+
+def host_integers(values: Any, *, operator: str, name: str) -> np.ndarray[Any, np.dtype[np.int64]]:
+    """Return integers in a list, a tuple or a 1-D array as a new int64 array, in one read of a device."""
+    if not isinstance(values, (list, tuple)):
+        integers = integers_of(values, operator=operator, name=name)
+        if integers.ndim != 1:
+            raise ValueError(f"{operator}: {name} must be 1-D, but has shape {integers.shape}")
+        return integers
+    checked = _checked_integers(values, operator=operator, name=name)
+    try:
+        return np.asarray(checked, dtype=np.int64)
+    except OverflowError:
+        large = max(checked, key=abs)
+        raise ValueError(f"{operator}: {name}[{checked.index(large)}] is {large}; int64 cannot hold it") from None
+
+
+def integers_of(array: Any, *, operator: str, name: str) -> np.ndarray[Any, np.dtype[np.int64]]:
+    """Return the values of an integer array of any shape as a new int64 array, in one read of its device."""
+    _integer_array(array, operator=operator, name=name)
+    library = library_of(array)
+    host = array
+    if library is not NUMPY:
+        host = _read(
+            lambda: library.to_host([array], copy=None, operator=operator)[0], array, operator=operator, name=name
+        )
+    if host.dtype == np.uint64 and host.size and host.max() >> np.uint64(63):
+        raise ValueError(f"{operator}: {name} holds {host.max()}; int64 cannot hold it")
+    return np.array(host, dtype=np.int64)
 
 
 def host_integer(array: Any, *, operator: str, name: str) -> int:
@@ -347,19 +381,22 @@ def chunks_of_parts(length: int, parts: int, *, axis: int, operator: str) -> tup
     return chunks_of_sizes(length, [size] * (parts - 1) + [last], axis=axis, operator=operator)
 
 
-def check_joinable(shapes: Sequence[Shape], axis: int, *, operator: str, stack: bool) -> None:
+def check_joinable(shapes: Sequence[Shape], axis: int, *, operator: str, stack: bool, of: str = "element") -> None:
     """Check that shapes are equal, except along `axis` when arrays are concatenated; unknown lengths agree with any."""
     first = shapes[0]
     # Symbols are not compared without need: the program that is being traced would be one for equal lengths.
-    if not any(map(is_symbolic, first)) and shapes.count(first) == len(shapes):
+    if not any(map(is_symbolic, first)) and (
+        shapes.count(first) == len(shapes)
+        or (not stack and len({(len(shape), *shape[:axis], *shape[axis + 1 :]) for shape in shapes}) == 1)
+    ):
         return
     for index, shape in enumerate(shapes):
         if len(shape) != len(first):
             raise ValueError(
-                f"{operator}: element {index} has shape {shape}; element 0 has {first}, and their ranks must be equal"
+                f"{operator}: {of} {index} has shape {shape}; {of} 0 has {first}, and their ranks must be equal"
             )
         for i, (length, wanted) in enumerate(zip(shape, first, strict=True)):
             if (i == axis and not stack) or length == wanted or is_unknown(length) or is_unknown(wanted):
                 continue
             rule = "must be equal to be stacked" if stack else f"may differ only on axis {axis}"
-            raise ValueError(f"{operator}: element {index} has shape {shape}; element 0 has {first}, and they {rule}")
+            raise ValueError(f"{operator}: {of} {index} has shape {shape}; {of} 0 has {first}, and they {rule}")

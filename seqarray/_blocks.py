@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from seqarray._arguments import Column, Shape
+from seqarray._arguments import Column, Shape, axis_in_range, length_along
 from seqarray._libraries import Array, is_compiling
 from seqarray._views import AnyRun, Run, as_column
 
@@ -85,6 +85,38 @@ def shapes_of(blocks: Blocks) -> list[Shape]:
     for block in blocks:
         shapes += [tuple(array.shape) for array in block] if isinstance(block, tuple) else block.shapes
     return shapes
+
+
+def lengths_of(blocks: Blocks, axis: int, *, operator: str) -> np.ndarray[Any, np.dtype[np.int64]]:
+    """Return the length of every element along an axis, without creating a view."""
+    columns = [np.zeros(0, dtype=np.int64)]
+    begin = 0
+    for block in blocks:
+        if isinstance(block, Run):
+            place = axis_in_range(axis, len(block.first_shape), operator=operator, of=f"element {begin}")
+            columns.append(block.lengths(place))
+        else:
+            columns.append(_lengths_of_shapes(shapes_of((block,)), axis, begin, operator))
+        begin += len(block)
+    return columns[1] if len(columns) == 2 else np.concatenate(columns)
+
+
+def _lengths_of_shapes(
+    shapes: Sequence[Shape], axis: int, begin: int, operator: str
+) -> np.ndarray[Any, np.dtype[np.int64]]:
+    rank = len(shapes[0])
+    if any(len(shape) != rank for shape in shapes) or not -rank <= axis < rank:
+        axes = [
+            axis_in_range(axis, len(shape), operator=operator, of=f"element {begin + i}")
+            for i, shape in enumerate(shapes)
+        ]
+        lengths = [shape[place] for shape, place in zip(shapes, axes, strict=True)]
+    else:
+        lengths = [shape[axis] for shape in shapes]
+    for index, length in enumerate(lengths):
+        if type(length) is not int:
+            length_along(shapes[index], axis, operator=operator, of=f"element {begin + index}")
+    return np.asarray(lengths, dtype=np.int64)
 
 
 def ends_of(blocks: Blocks) -> list[int]:

@@ -133,3 +133,34 @@ def itemsize_of(dtype: Any) -> int:
     """Return the bytes of an item, also for dtypes without `itemsize`."""
     size = getattr(dtype, "itemsize", None)
     return int(size) if size is not None else ONNX_TYPES[element_type_of(dtype)].itemsize
+
+
+def fill_of(value: Any, element_type: str, dtype: Any, *, operator: str) -> np.ndarray[Any, Any]:
+    """Return a value as a 0-d NumPy array of an element type; raise an error if that cannot hold it.
+
+    0 is the zero of every type: of text, the empty string.
+    """
+    value = value.item() if isinstance(value, np.generic) else value
+    if element_type not in ONNX_TYPES:
+        return np.zeros((), dtype) if value == 0 else np.asarray(value, dtype=dtype)
+    if element_type == "string":
+        fits = isinstance(value, str) or (isinstance(value, int) and value == 0)
+        value = value or ""
+    elif element_type == "bool":
+        fits = isinstance(value, int) and value in (0, 1)
+    elif "int" in element_type:
+        fits = isinstance(value, int)
+    else:
+        fits = isinstance(value, (int, float)) or (isinstance(value, complex) and element_type.startswith("complex"))
+    if not fits:
+        raise TypeError(f"{operator}: fill_value is {value!r} ({type(value).__name__}); {element_type} cannot hold it")
+    if element_type == "string":
+        return np.asarray(value, dtype=object)
+    known = element_type in STANDARD_TYPES or element_type == "float16"
+    # Without ml_dtypes, other libraries have the types that it adds.
+    numpy_dtype = element_type if known else extension_dtype(element_type) or "float64"
+    with np.errstate(over="ignore"), suppress(OverflowError):
+        fill = np.asarray(value).astype(numpy_dtype)
+        if int(fill) == value if "int" in element_type else np.isfinite(fill) == np.isfinite(value):
+            return fill
+    raise ValueError(f"{operator}: fill_value is {value!r}, which is out of range for {element_type}")

@@ -24,6 +24,7 @@ from seqarray._arguments import (
 )
 from seqarray._blocks import Blocks
 from seqarray._dtypes import ONNX_TYPES, as_element_type, element_type_of, itemsize_of, native
+from seqarray._engines.segments import offsets_of
 from seqarray._kind import OPAQUE, Kind, kind_of_all
 from seqarray._libraries import Library, resolve_library, same_device
 from seqarray._pickling import declared_type, kind_of_pickled, owned, pickled
@@ -371,6 +372,101 @@ class ArraySequence(Generic[ArrayT]):
             shape[axis_in_range(axis, len(shape), operator="ArraySequence.sizes", of=f"element {i}")]
             for i, shape in enumerate(self._shapes())
         )
+
+    def lengths(self, axis: int = 0) -> np.ndarray[Any, np.dtype[np.int64]]:
+        """Return the length of every element along an axis, as an array; `sizes` returns the same as a tuple.
+
+        Parameters
+        ----------
+        axis : int, default 0
+            The axis; negative axes count from the back of each element's own shape.
+
+        Returns
+        -------
+        int64 NumPy array of shape (n,)
+
+        Raises
+        ------
+        AxisError
+            If an element has no such axis.
+        ValueError
+            If a length is not known before it is computed.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import seqarray as sa
+        >>> sa.split_to_sequence(np.arange(6), [1, 3, 2]).lengths()
+        array([1, 3, 2])
+        """
+        return self._lengths(axis, "ArraySequence.lengths")
+
+    def offsets(self, axis: int = 0) -> np.ndarray[Any, np.dtype[np.int64]]:
+        """Return where every element begins and ends along an axis, once the elements are joined along it.
+
+        Parameters
+        ----------
+        axis : int, default 0
+            The axis; negative axes count from the back of each element's own shape.
+
+        Returns
+        -------
+        int64 NumPy array of shape (n + 1,)
+            0 and the sums of the lengths so far.
+
+        Raises
+        ------
+        AxisError
+            If an element has no such axis.
+        ValueError
+            If a length is not known before it is computed.
+
+        See Also
+        --------
+        pack : The offsets together with the joined elements.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import seqarray as sa
+        >>> sa.split_to_sequence(np.arange(6), [1, 3, 2]).offsets()
+        array([0, 1, 4, 6])
+        """
+        return offsets_of(self._lengths(axis, "ArraySequence.offsets"))
+
+    def segment_ids(self, axis: int = 0) -> np.ndarray[Any, np.dtype[np.int64]]:
+        """Return for every step along an axis of the joined elements the number of its element.
+
+        Parameters
+        ----------
+        axis : int, default 0
+            The axis; negative axes count from the back of each element's own shape.
+
+        Returns
+        -------
+        int64 NumPy array of shape (sum of the lengths,)
+
+        Raises
+        ------
+        AxisError
+            If an element has no such axis.
+        ValueError
+            If a length is not known before it is computed.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import seqarray as sa
+        >>> sa.split_to_sequence(np.arange(6), [1, 3, 2]).segment_ids()
+        array([0, 1, 1, 1, 2, 2])
+        """
+        lengths = self._lengths(axis, "ArraySequence.segment_ids")
+        return np.repeat(np.arange(len(lengths)), lengths)
+
+    def _lengths(self, axis: int, operator: str) -> np.ndarray[Any, np.dtype[np.int64]]:
+        if self._kind is OPAQUE:
+            raise TypeError(f"{operator}: the elements are not arrays and have no lengths")
+        return _blocks.lengths_of(self._blocks, axis, operator=operator)
 
     @property
     def nbytes(self) -> int:

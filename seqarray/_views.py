@@ -58,7 +58,7 @@ class Run:
         _, axis, dropped, packed = self.cut
         if packed:
             step = self.cut.step
-            return _reshaped(self.base[start * step : stop * step], self.cut.chunk_shape(stop - start))
+            return reshaped(self.base[start * step : stop * step], self.cut.chunk_shape(stop - start))
         # array-api-strict takes an index for every axis, or an ellipsis.
         return self.base[(slice(None),) * axis + (start if dropped else slice(start, stop), ...)]
 
@@ -155,6 +155,16 @@ class Run:
             return self.base
         return self._between(start, stop)
 
+    def lengths(self, axis: int) -> np.ndarray[Any, np.dtype[np.int64]]:
+        """Return the lengths of the chunks along one of their axes, counted from the front."""
+        shape, along, dropped, _ = self.cut
+        if dropped or axis != along:
+            return np.full(len(self), shape[axis + (dropped and axis >= along)])
+        lengths = as_column(self.stops) - as_column(self.starts)
+        if isinstance(self.starts, range):  # only the last stop, or the first after a reversal, may exceed the axis
+            lengths[[0, -1]] = self.size_of(0), self.size_of(len(self) - 1)
+        return lengths
+
     @property
     def size(self) -> int:
         """The number of items of all chunks."""
@@ -211,7 +221,7 @@ class PackedRun:
     def __getitem__(self, index: int) -> Array:
         place = self._places[index]
         start, shape = int(self._starts[place]), self._chunk_shapes[place]
-        return _reshaped(self.base[start : start + prod(shape)], shape)
+        return reshaped(self.base[start : start + prod(shape)], shape)
 
     def __iter__(self) -> Iterator[Array]:
         return map(self.__getitem__, range(len(self)))
@@ -253,6 +263,20 @@ class PackedRun:
         """The number of items of all arrays."""
         return sum(map(prod, self.shapes))
 
+    def rejoined(self, axis: int) -> Array | None:
+        """Return the arrays, which can be joined along this axis, so joined, as a view; None if that takes a copy."""
+        shapes = self.shapes
+        first = shapes[0]
+        run = self.trimmed()
+        if run is None or prod(first[:axis]) != 1:
+            return None
+        total = sum(shape[axis] for shape in shapes)
+        return reshaped(run.base, (*first[:axis], total, *first[axis + 1 :]))
+
+    def lengths(self, axis: int) -> np.ndarray[Any, np.dtype[np.int64]]:
+        """Return the lengths of the arrays along an axis that all of them have."""
+        return np.asarray([shape[axis] for shape in self.shapes], dtype=np.int64)
+
     def trimmed(self) -> PackedRun | None:
         """Return the same arrays in a base without other items; None if that takes a copy."""
         if len(self) == 0:
@@ -273,11 +297,9 @@ def _at(column: Column, places: range) -> Column:
     return column[places.start : stop : places.step]
 
 
-def _reshaped(array: Array, shape: Shape) -> Array:
-    try:
-        return array.reshape(shape)
-    except AttributeError:  # the standard defines a function, but no method
-        return library_of(array).namespace.reshape(array, shape)
+def reshaped(array: Array, shape: Shape) -> Array:
+    """Return an array in another shape."""
+    return array.reshape(shape) if type(array) is np.ndarray else library_of(array).reshaped(array, shape)
 
 
 AnyRun = Run | PackedRun

@@ -326,3 +326,31 @@ def test_torch_compiles_a_program_in_which_no_tensor_has_been_seen_before(torch,
     done = subprocess.run([sys.executable, "-W", "error", "-c", program], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.splitlines() == ["[2, 3, 0, 1]", "[1, 2]"]
+
+
+def test_gradients_flow_through_padding(torch: Any) -> None:
+    values = torch.arange(8.0, dtype=torch.float64).reshape(4, 2).requires_grad_()
+
+    def padded_and_back(x: Any) -> Any:
+        padded = sa.pad_sequence(sa.unpack(x, [0, 3, 3, 4]), fill_value=7.0, side="left")
+        each = sa.concat_each(sa.unpad_sequence(padded * padded, [3, 0, 1], side="left"), sa.unpack(x, [0, 1, 2, 4]))
+        return sa.pack(each)[0]
+
+    assert torch.autograd.gradcheck(padded_and_back, (values,))
+    assert torch.autograd.gradgradcheck(padded_and_back, (values,))
+    jacobian = torch.func.jacrev(padded_and_back)(values)
+    torch.testing.assert_close(torch.func.jacfwd(padded_and_back)(values), jacobian)
+    many = torch.stack([values.detach(), -values.detach()])
+    expected = torch.stack([padded_and_back(one) for one in many])
+    torch.testing.assert_close(torch.vmap(padded_and_back)(many), expected)
+
+
+def test_padding_is_traced(jax: Any) -> None:
+    def loss(x: Any) -> Any:
+        padded = sa.pad_sequence(sa.unpack(x, [0, 3, 3, 4]))
+        weights = sa.sequence_mask([3, 0, 1], xp="jax")
+        return (padded**2 * weights[..., None]).sum()
+
+    x = jax.numpy.arange(8.0).reshape(4, 2)
+    np.testing.assert_allclose(jax.jit(jax.grad(loss))(x), 2 * x)
+    assert jax.jit(loss)(x) == loss(x) == (x**2).sum()

@@ -24,17 +24,30 @@ OPERATORS = {
     "sequence_map": "(sequence, /, *additional, body, n_outputs=None, dtypes=None)",
 }
 
-SIGNATURES = OPERATORS | {
-    "ArraySequence": "(arrays=(), /, *, dtype=None, xp=None, device=None)",
-    "load": "(path, /)",
-    "register_pytrees": "()",
-    "save": "(path, /, **values)",
-    "set_num_threads": "(n)",
-    "get_num_threads": "()",
-    "opset.run": "(op_type, inputs, attributes=None, *, opset, n_outputs=1, copy=True, xp=None, device=None)",
-    "opset.supported": "()",
-    "testing.assert_sequences_equal": "(actual, expected)",
+RAGGED = {
+    "concat_each": "(*sequences, axis=0)",
+    "pack": "(sequence, /, *, axis=0, copy=None)",
+    "pad_sequence": "(sequence, /, *, axis=0, fill_value=0, length=None, side='right')",
+    "sequence_mask": "(lengths, /, *, length=None, xp=None, device=None)",
+    "unpack": "(values, offsets, /, *, axis=0, copy=None)",
+    "unpad_sequence": "(array, lengths, /, *, axis=0, side='right')",
 }
+
+SIGNATURES = (
+    OPERATORS
+    | RAGGED
+    | {
+        "ArraySequence": "(arrays=(), /, *, dtype=None, xp=None, device=None)",
+        "load": "(path, /)",
+        "register_pytrees": "()",
+        "save": "(path, /, **values)",
+        "set_num_threads": "(n)",
+        "get_num_threads": "()",
+        "opset.run": "(op_type, inputs, attributes=None, *, opset, n_outputs=1, copy=True, xp=None, device=None)",
+        "opset.supported": "()",
+        "testing.assert_sequences_equal": "(actual, expected)",
+    }
+)
 
 #: The operator of ONNX that each function is, and the versions of the standard since which there is one.
 ONNX_OPERATORS = {
@@ -80,7 +93,7 @@ def sections_of(docstring):
 
 def test_the_public_names_are_these_and_no_others():
     others = ["ArraySequence", "get_num_threads", "host_pool", "load", "opset", "register_pytrees", "save"]
-    assert sorted(sa.__all__) == sorted([*OPERATORS, *others, "set_num_threads", "testing"])
+    assert sorted(sa.__all__) == sorted([*OPERATORS, *RAGGED, *others, "set_num_threads", "testing"])
 
 
 @pytest.mark.parametrize("module", MODULES)

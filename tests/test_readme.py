@@ -23,7 +23,7 @@ def rows_of_table(first_heading):
 
 def test_python_blocks_print_what_they_show():
     blocks = re.findall(r"```python\n(.*?)```", README, flags=re.DOTALL)
-    assert len(blocks) == 3
+    assert len(blocks) == 4
     variables = {"__name__": "__main__"}  # a reader pastes one block after the other
     for block in blocks:
         printed = io.StringIO()

@@ -13,6 +13,7 @@ from seqarray._arguments import Column
 from seqarray._blocks import Blocks
 from seqarray._engines import numpy, standard
 from seqarray._engines.pool import host_pool
+from seqarray._engines.segments import Segments
 from seqarray._engines.threads import get_num_threads, set_num_threads
 from seqarray._kind import Kind
 from seqarray._libraries import NUMPY, Array
@@ -42,6 +43,14 @@ class Engine(Protocol):
 
     def pack(self, arrays: Sequence[Array], kind: Kind) -> Blocks:
         """Copy arrays of any shapes."""
+
+    def gather(self, sources: Sequence[tuple[Array, Segments]], count: int, kind: Kind, fill: Any = None) -> Array:
+        """Copy ranges of the rows of arrays into a new array of `count` rows, in the dtype of `kind`.
+
+        Rows are what the first axis counts, and of one shape in all arrays.  Without `fill`, the ranges cover the new
+        array.  With it, a 0-d NumPy array of the element type, it is in the rows that no range covers, and those of
+        each source lie there without gaps, in any order.
+        """
 
 
 def engine_for(kind: Kind, operator: str) -> Engine:

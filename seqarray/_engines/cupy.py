@@ -18,6 +18,7 @@ from seqarray._arguments import Column, Shape
 from seqarray._blocks import Block, Blocks, as_one_piece, shapes_of, to_arrays, to_pieces
 from seqarray._engines import plan
 from seqarray._engines.launcher import Launcher, launcher_for
+from seqarray._engines.segments import Integers, Segments, offsets_of
 from seqarray._kind import Kind
 from seqarray._views import Cut, PackedRun, Run, as_column
 
@@ -435,3 +436,43 @@ def packed(arrays: Sequence[CuPyArray], kind: Kind) -> PackedRun:
         addresses, bounds = [array.data.ptr for array in rows], [end * itemsize for end in ends]
         base = _gather((ends[-1],), kind.dtype, device, 1, addresses, bounds, None).into_new_memory()
     return PackedRun(base, ends[:-1], [array.shape for array in arrays])
+
+
+def gather(
+    sources: Sequence[tuple[CuPyArray, Segments]], count: int, kind: Kind, fill: np.ndarray[Any, Any] | None = None
+) -> CuPyArray:
+    """Copy ranges of the rows of arrays into a new array of `count` rows: in one launch, or one for each array."""
+    dtype = kind.dtype
+    with _on(kind.device.id):
+        target = _empty((count, *sources[0][0].shape[1:]), dtype)
+        if not target.size:
+            return target
+        width = target.nbytes // count
+        if fill is not None:
+            bits = _BITS[dtype.itemsize]
+            target.view(bits).fill(fill.astype(dtype).view(bits).item())
+        arrays = [source if source._c_contiguous else _duplicate(source) for source, _ in sources]
+        copied = [segments.without_empty() for _, segments in sources]
+        addresses = [array.data.ptr + one.sources * width for array, one in zip(arrays, copied, strict=True)]
+        launcher, first = launcher_for(kind.device.id), target.data.ptr
+        if fill is None:
+            places = np.concatenate([one.targets for one in copied])
+            order = places.argsort()
+            _copy_rows(launcher, False, first, np.concatenate(addresses)[order], np.append(places[order], count), width)
+            return target
+        for array, (starts, places, lengths) in zip(arrays, copied, strict=True):
+            if len(starts):
+                order = starts.argsort()
+                ends = offsets_of(lengths[order])
+                matrix = array.data.ptr + int(starts[order[0]]) * width
+                _copy_rows(launcher, True, matrix, first + places[order] * width, ends, width)
+        return target
+
+
+def _copy_rows(
+    launcher: Launcher, scatter: bool, matrix: int, addresses: Integers, bounds: Integers, width: int
+) -> None:
+    if len(addresses) <= FEW:
+        launcher.copy_few(scatter, matrix, 1, addresses.tolist(), (bounds * width).tolist())
+    else:
+        launcher.copy_many(scatter, matrix, 1, addresses, bounds * width)

@@ -15,6 +15,7 @@ from seqarray._arguments import Column
 from seqarray._blocks import Blocks, to_pieces
 from seqarray._engines import numpy_copies as copies
 from seqarray._engines import plan, pool
+from seqarray._engines.segments import Segments
 from seqarray._engines.settings import settings
 from seqarray._kind import Kind
 from seqarray._views import Cut, Run
@@ -138,3 +139,16 @@ def split(array: NumPyArray, cut: Cut, starts: Column, stops: Column, kind: Kind
 def pack(arrays: Sequence[NumPyArray], kind: Kind) -> Blocks:
     """Copy arrays of any shapes, packed in one allocation."""
     return (copies.packed(arrays, kind.dtype, pool.empty),)
+
+
+def gather(
+    sources: Sequence[tuple[NumPyArray, Segments]], count: int, kind: Kind, fill: NumPyArray | None = None
+) -> NumPyArray:
+    """Copy ranges of the rows of arrays into a new array of `count` rows."""
+    target = pool.empty((count, *sources[0][0].shape[1:]), kind.dtype)
+    alone = len(sources) == 1
+    if fill is not None and not alone:
+        target[...] = fill
+    for source, segments in sources:
+        copies.copy_segments(target, np.asarray(source, dtype=kind.dtype), segments, fill if alone else None)
+    return target

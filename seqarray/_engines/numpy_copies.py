@@ -14,6 +14,7 @@ import numpy as np
 from seqarray._arguments import Shape
 from seqarray._blocks import shapes_of
 from seqarray._engines import plan, pool, threads
+from seqarray._engines.segments import Segments, is_tight, offsets_of
 from seqarray._engines.settings import settings
 from seqarray._views import PackedRun, Run
 
@@ -185,3 +186,61 @@ def packed(
     base = empty((sum(sizes),), dtype)
     _join(base, [np.asarray(array).reshape(-1) for array in arrays], sizes, 0)
     return PackedRun.of_shapes(base, shapes)
+
+
+def copy_segments(target: NumPyArray, source: NumPyArray, segments: Segments, fill: NumPyArray | None) -> None:
+    """Copy ranges of rows; with `fill`, all other rows of the target become it.
+
+    The ranges are copied in groups whose rows fit into a cache.
+    """
+    segments = segments.without_empty()
+    if not len(segments.lengths) or not target.size:
+        if fill is not None:
+            target[...] = fill
+        return
+    width = target.nbytes // len(target)
+    rows = max(1, settings.block // width)
+    copy: Callable[..., None] = _copy_ranges
+    if segments.total * width < len(segments.lengths) * settings.range_from:
+        copy = _copy_by_index
+        if not target.dtype.hasobject and source.flags.c_contiguous:
+            # An index of plain items is faster than one of rows.
+            target, source = target.reshape(-1).view(f"V{width}"), source.reshape(-1).view(f"V{width}")
+            fill = None if fill is None else np.full(width // fill.itemsize, fill).view(f"V{width}")[0]
+    segments = segments.cut(rows)
+    offsets = offsets_of(segments.lengths)
+    firsts = np.unique(offsets[:-1].searchsorted(np.arange(0, offsets[-1], rows), side="right") - 1).tolist()
+    regions = [0, *segments.targets[firsts[1:]].tolist(), len(target)]
+    bounds = plan.shares(len(firsts), target.nbytes, _threads_for(target.nbytes, 1, target.dtype), settings.head_start)
+    firsts.append(len(segments.lengths))
+    groups = [
+        partial(copy, target[begin:end], source, segments.part(lo, hi, begin), fill)
+        for (lo, hi), (begin, end) in zip(pairwise(firsts), pairwise(regions), strict=True)
+    ]
+    threads.share([partial(_call_all, groups[lo:hi]) for lo, hi in pairwise(bounds)])
+
+
+def _call_all(jobs: Sequence[Callable[[], None]]) -> None:
+    for job in jobs:
+        job()
+
+
+def _copy_ranges(target: NumPyArray, source: NumPyArray, segments: Segments, fill: Any) -> None:
+    """Copy a few long ranges one by one."""
+    if fill is not None:
+        target[...] = fill
+    for start, place, length in zip(*(column.tolist() for column in segments), strict=True):
+        target[place : place + length] = source[start : start + length]
+
+
+def _copy_by_index(target: NumPyArray, source: NumPyArray, segments: Segments, fill: Any) -> None:
+    """Copy many short ranges by a number for each row, at one end only where the other has them in a row."""
+    if fill is not None:
+        target[...] = fill
+    starts, targets, lengths = segments
+    if is_tight(starts, lengths):
+        target[segments.target_rows()] = source[starts[0] : starts[-1] + lengths[-1]]
+    elif is_tight(targets, lengths):
+        np.take(source, segments.source_rows(), axis=0, out=target[targets[0] : targets[-1] + lengths[-1]], mode="clip")
+    else:
+        target[segments.target_rows()] = source[segments.source_rows()]

@@ -21,6 +21,8 @@ class Settings:
         Minimum size of a row of a piece for threads to divide the rows; below it they divide the columns.
     block : int
         Size of the blocks of rows in which equal chunks are copied, chosen to fit in the second-level cache.
+    range_from : int
+        Minimum mean size of ranges of rows that are copied one by one; shorter ones are copied by an index.
     items_from, items_up_to : int
         In copies from `items_from` on, rows of at most `items_up_to` bytes are copied as single items.
     pool_from : int
@@ -32,6 +34,7 @@ class Settings:
     head_start: int = 512 << 10
     wide_row: int = 1 << 10
     block: int = 512 << 10
+    range_from: int = 1 << 10
     items_from: int = 64 << 10
     items_up_to: int = 256
     pool_from: int = 32 << 20

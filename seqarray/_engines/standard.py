@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from seqarray._arguments import Column, check_joinable
 from seqarray._blocks import Blocks, from_arrays, shapes_of, to_pieces
+from seqarray._engines.segments import Segments
 from seqarray._kind import Kind
 from seqarray._libraries import Array
 from seqarray._views import Cut, Run
@@ -60,3 +63,20 @@ def split(array: Array, cut: Cut, starts: Column, stops: Column, kind: Kind) -> 
 def pack(arrays: Sequence[Array], kind: Kind) -> Blocks:
     """Copy arrays of any shapes."""
     return from_arrays([duplicate(array, kind) for array in arrays])
+
+
+def gather(sources: Sequence[tuple[Array, Segments]], count: int, kind: Kind, fill: Any = None) -> Array:
+    """Copy ranges of the rows of arrays into a new array of `count` rows, by one index for each row."""
+    library: Any = kind.library
+    xp = library.namespace
+    with library.on_device(kind.device):
+        arrays = [array if array.dtype == kind.dtype else xp.astype(array, kind.dtype) for array, _ in sources]
+        if fill is not None:
+            row = (1, *arrays[0].shape[1:])
+            arrays.append(library.filled(row, fill, kind.dtype, kind.device))
+        bounds = np.cumsum([0, *(array.shape[0] for array in arrays)])
+        rows = np.full(count, bounds[-1] - 1)
+        for begin, (_, segments) in zip(bounds, sources, strict=False):
+            rows[segments.target_rows()] = segments.source_rows() + begin
+        joined = arrays[0] if len(arrays) == 1 else xp.concat(arrays, axis=0, **library.join_options(arrays))
+        return library.taken(joined, rows, kind.device)

@@ -153,6 +153,18 @@ class Library:
         """Return whether several items of an array share their memory, as in broadcast ones."""
         return any(stride == 0 and length > 1 for stride, length in zip(array.strides, array.shape, strict=True))
 
+    def filled(self, shape: tuple[int, ...], fill: HostArray, dtype: Any, device: Device) -> Array:
+        """Return a new array that holds one value, given as a 0-d NumPy array."""
+        return self.namespace.full(shape, fill.item(), dtype=dtype, device=device)
+
+    def reshaped(self, array: Array, shape: tuple[int, ...]) -> Array:
+        """Return an array in another shape."""
+        return self.namespace.reshape(array, shape)
+
+    def taken(self, array: Array, rows: HostArray, device: Device) -> Array:
+        """Return a new array of the rows of one on a device, whose numbers are given as a NumPy array."""
+        return self.namespace.take(array, self.namespace.asarray(rows, device=device), axis=0)
+
     # Devices.
 
     def device_of(self, array: Array) -> Device:

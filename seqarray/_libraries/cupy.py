@@ -49,6 +49,9 @@ class CuPy(Library):
         memory = array.data.mem
         return (memory.device_id, memory.ptr or id(array)), int(memory.size)
 
+    def reshaped(self, array: Array, shape: tuple[int, ...]) -> Array:
+        return array.reshape(shape)
+
     # Devices.
 
     def device_of(self, array: Array) -> Device:

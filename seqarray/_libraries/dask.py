@@ -39,6 +39,15 @@ class Dask(NumPyDtypes):
     def task_graph(self, arrays: Sequence[Array]) -> Any:
         return sys.modules["dask.highlevelgraph"].HighLevelGraph.merge(*[array.dask for array in arrays])
 
+    def filled(self, shape: tuple[int, ...], fill: HostArray, dtype: Any, device: Device) -> Array:
+        return self.namespace.from_array(np.full(shape, fill, dtype), chunks=-1, name=False)
+
+    def reshaped(self, array: Array, shape: tuple[int, ...]) -> Array:
+        return array.rechunk(-1).reshape(shape)  # no other chunks can be given every shape
+
+    def taken(self, array: Array, rows: HostArray, device: Device) -> Array:
+        return self.namespace.take(array, rows, axis=0)  # dask plans with the values of an index
+
     def wraps(self, other: Library) -> bool:
         return other.name in ("numpy", "cupy")
 

@@ -117,6 +117,14 @@ class Torch(Library):
             return out.copy_(join(arrays, dim=axis))
         return join(arrays, dim=axis, out=out)
 
+    def taken(self, array: Array, rows: HostArray, device: Device) -> Array:
+        # torch selects from arrays of rank 1 for fewer dtypes.
+        taken = super().taken(array[:, None] if array.ndim == 1 else array, rows, device)
+        return taken[:, 0] if array.ndim == 1 else taken
+
+    def reshaped(self, array: Array, shape: tuple[int, ...]) -> Array:
+        return array.reshape(shape)
+
     # Devices.
 
     def device_of(self, array: Array) -> Device:

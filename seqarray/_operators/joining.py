@@ -11,7 +11,7 @@ from seqarray._blocks import Blocks, shapes_of, to_arrays
 from seqarray._kind import Kind, kind_of_all
 from seqarray._libraries import Array, library_of, same_device
 from seqarray._sequence import ArraySequence, refuse_sequence
-from seqarray._views import Run
+from seqarray._views import PackedRun, Run
 
 _OPERATOR = "concat_from_sequence"
 
@@ -83,7 +83,7 @@ def concat_from_sequence(
     if type(axis) is not int or not 0 <= axis < rank + stack:
         axis = axis_in_range(axis, rank, operator=_OPERATOR, of="element 0", new=stack)
     if copy is not True:
-        view = _view(sequence, kind, blocks, axis, stack, copy, out)
+        view = view_of(sequence, kind, blocks, axis, stack, copy, out, _OPERATOR)
         if view is not None:
             return view
     if out is not None:
@@ -106,11 +106,11 @@ def _check_elements(sequence: Any, blocks: Blocks, axis: int, stack: bool) -> No
     check_joinable(shapes_of(blocks), axis, operator=_OPERATOR, stack=stack)
 
 
-def _view(
-    sequence: Any, kind: Kind, blocks: Blocks, axis: int, stack: bool, copy: bool | None, out: Any
+def view_of(
+    sequence: Any, kind: Kind, blocks: Blocks, axis: int, stack: bool, copy: bool | None, out: Any, operator: str
 ) -> Array | None:
     """Return what joins the elements without a copy; None, or with ``copy=False`` an error, where nothing does."""
-    copy_flag(copy, operator=_OPERATOR)
+    copy_flag(copy, operator=operator)
     if out is not None:
         raise ValueError(f"concat_from_sequence: out= is written to, so copy must be True, not {copy}")
     assert kind.library is not None
@@ -118,6 +118,8 @@ def _view(
     alone = len(blocks) == 1
     if alone and isinstance(block, Run) and stack == block.cut.dropped and axis == block.cut.axis:
         source, view = block.base, block.rejoined()
+    if alone and isinstance(block, PackedRun) and not stack:
+        view = block.rejoined(axis)
     if alone and view is None and len(block) == 1:
         source = block[0]
         view = source[(*(slice(None),) * axis, None, ...)] if stack else source
@@ -126,7 +128,7 @@ def _view(
     if copy is False and (view is None or (kind.library.slices_are_copies and view is not source)):
         _check_elements(sequence, blocks, axis, stack)
         raise ValueError(
-            f"concat_from_sequence: joining {len(sequence)} {kind.library.name} "
+            f"{operator}: joining {len(sequence)} {kind.library.name} "
             f"array{'' if len(sequence) == 1 else 's'} takes a copy; "
             "pass copy=True or copy=None"
         )

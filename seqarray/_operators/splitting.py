@@ -80,7 +80,7 @@ def split_to_sequence(
     """
     operator = "split_to_sequence"
     keep = flag(keepdims, operator, "keepdims")
-    x, kind, axis, length = _splittable(x, axis, copy, operator)
+    x, kind, axis, length = splittable(x, axis, copy, operator)
     if split is None or _is_scalar(split):
         size = 1 if split is None else integer(split, operator=operator, name="split")
         # torch.compile follows no cache.
@@ -150,7 +150,7 @@ def split(
     if (split is None) == (num_outputs is None):
         given = "both" if split is not None else "neither"
         raise ValueError(f"split: either split or num_outputs must be given, but not both; got {given}")
-    x, kind, axis, length = _splittable(x, axis, copy, operator)
+    x, kind, axis, length = splittable(x, axis, copy, operator)
     if split is None:
         parts = integer(num_outputs, operator=operator, name="num_outputs")
         starts, stops = chunks_of_parts(length, parts, axis=axis, operator=operator)
@@ -169,17 +169,17 @@ def _is_scalar(split: Any) -> bool:
     return is_integer(split) or (not isinstance(split, (list, tuple)) and rank_of(split) == 0)
 
 
-def _splittable(x: Any, axis: Any, copy: Any, operator: str) -> tuple[Array, Kind, int, int]:
+def splittable(x: Any, axis: Any, copy: Any, operator: str, name: str = "x") -> tuple[Array, Kind, int, int]:
     """Return the array, its kind, the axis counted from the front, and its length; check `copy` with them."""
     if copy is not True:
         copy_flag(copy, operator=operator)
-    x = as_array(x, operator=operator, label="x")
+    x = as_array(x, operator=operator, label=name)
     shape = x.shape
     if type(axis) is not int or not 0 <= axis < len(shape):
-        axis = axis_in_range(axis, len(shape), operator=operator, of="x")
+        axis = axis_in_range(axis, len(shape), operator=operator, of=name)
     length = shape[axis]
     if type(length) is not int:
-        length = length_along(shape, axis, operator=operator, of="x")
+        length = length_along(shape, axis, operator=operator, of=name)
     return x, kind_of(x), axis, length
 
 
