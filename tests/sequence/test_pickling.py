@@ -191,9 +191,11 @@ def test_copies_of_a_sequence_with_a_subclass_are_joined_to_plain_arrays(duplica
 @pytest.mark.parametrize("axis", [0, 1])
 @pytest.mark.backends("numpy", "torch", "cupy")
 def test_versions_of_one_split_are_pickled_and_copied_around_one_base(backend, axis, copy_):
-    x = backend.array(np.arange(40_000, dtype=np.float32).reshape(200, 200))
+    length = 200 if backend.name != "cupy" else 30
+    x = backend.array(np.arange(length * length, dtype=np.float32).reshape(length, length))
     split = sa.split_to_sequence(x, 1, axis=axis, copy=copy_)
-    versions = [split, split[1:], split[::-1], split[::2], sa.sequence_erase(split, 3), sa.sequence_erase(split, 100)]
+    versions = [split, split[1:], split[::-1], split[::2]]
+    versions += [sa.sequence_erase(split, 3), sa.sequence_erase(split, length // 2)]
     versions += [sa.sequence_insert(split, versions[0][0], 7)]
     if backend.name != "cupy" and (copy_ is None or backend.name == "numpy"):
         data = pickle.dumps(versions)
