@@ -313,9 +313,10 @@ def test_a_model_without_inputs_needs_no_data(capsys, tmp_path):
 
 def test_fallback_is_told_in_one_line(capsys, tmp_path):
     pytest.importorskip("torch", reason="torch is not installed")
-    text = TEXT.partition("agraph")[0] + "agraph (float[M, N] x) => (float[M, N] y) { y = Hardmax(x) }"
+    text = TEXT.partition("agraph")[0] + "agraph (double[M, N] x) => (double[M, N] y) { y = Hardmax(x) }"
     onnx.save(onnx.parser.parse_model(text), tmp_path / "model.onnx")
-    np.savez(tmp_path / "x.npz", x=np.ones((1, 2), dtype=np.float32))
+    np.savez(tmp_path / "x.npz", x=np.ones((1, 2)))
+    # onnxruntime has no Hardmax of this type.
     status, lines, error = ran(capsys, tmp_path / "model.onnx", "--inputs", tmp_path / "x.npz", "--backend", "torch")
     assert (status, len(lines), error.count("\n")) == (0, 1, 1)
     assert "Hardmax" in error

@@ -160,10 +160,10 @@ class Torch(Library):
         return bool(device.type in ("cpu", "meta"))
 
     def is_viewed_by_host(self, device: Device) -> bool:
-        return bool(device.type == "cpu")
+        return device is None or bool(device.type == "cpu")
 
     def views_host(self, device: Device) -> bool:
-        return bool(device.type == "cpu")
+        return device is None or bool(device.type == "cpu")
 
     def is_row_major(self, array: Array) -> bool:
         return bool(array.is_contiguous())

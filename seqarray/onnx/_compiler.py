@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -25,11 +26,16 @@ from seqarray.onnx._ops.constant import constant_value
 from seqarray.onnx._ops.control_flow import CONTROL_FLOW_KERNELS
 from seqarray.onnx._ops.math import MATH_KERNELS
 from seqarray.onnx._ops.node import Kernel, KernelFactory, Node, schema_of
-from seqarray.onnx._ops.reference import make_reference
+from seqarray.onnx._ops.reference import LazyReference, make_reference
+from seqarray.onnx._ops.result_types import result_types
 from seqarray.onnx._ops.sequence import SEQUENCE_KERNELS
 from seqarray.onnx._ops.shape import SHAPE_KERNELS
+from seqarray.onnx._partition import Candidate
+from seqarray.onnx._regions import Regions
 from seqarray.onnx._run.budget import Clock, Limits
-from seqarray.onnx._run.steps import Step, Subgraph
+from seqarray.onnx._run.placement import Placement
+from seqarray.onnx._run.sessions import SessionMaker
+from seqarray.onnx._run.steps import Step, Subgraph, make_subgraph
 from seqarray.onnx._scope import Scope
 
 #: op_type -> (first supported version, kernel factory)
@@ -72,7 +78,9 @@ class Compiler:
         model: Model,
         limits: Limits,
         clock: Clock,
+        maker: SessionMaker | None = None,
         *,
+        is_direct: bool = True,
         applies_keepdims: bool = False,
         initializers: Mapping[str, np.ndarray[Any, Any]] | None = None,
     ) -> None:
@@ -94,6 +102,12 @@ class Compiler:
         self._is_over = False
         #: How many functions are being inlined on the condition that all their nodes have kernels.
         self._conditional_inlinings = 0
+        #: How many nodes are being compiled to the steps that run them outside of a region.
+        self._alone = 0
+        self._regions: Regions | None = None
+        if maker is not None:
+            is_bounded = any(limit is not None for limit in limits)
+            self._regions = Regions(model, maker, is_direct, is_bounded, self.constants, self._types)
 
     def compile(self, outputs: Sequence[str] | None = None) -> Subgraph:
         """Compile the main graph, or what of it some of its values need."""
@@ -158,6 +172,8 @@ class Compiler:
             slot if (slot := scope.slots.get(value.name)) is not None else self._new_slot(scope, value.name)
             for value in graph.input
         )
+        if self._regions is not None:
+            self._regions.replaceable.update(inputs)
         declared = {value.name: value.type for value in (*graph.value_info, *graph.output, *graph.input)}
         for name, slot in scope.slots.items():
             self._record_type(slot, declared.get(name))
@@ -166,6 +182,8 @@ class Compiler:
             if needed is None or index in needed.nodes:
                 self._compile_node(node, index, scope, steps, declared)
         outputs = tuple(self._slot_of(name, scope, f"output {name!r} of graph {graph.name!r}") for name in names)
+        if self._regions is not None:
+            steps = self._regions.partition(steps, outputs, prepares=not self._alone)
         return make_subgraph(short(graph.name), inputs, outputs, steps, self.constants)
 
     def _record_type(self, slot: int, declared: onnx.TypeProto | None) -> None:
@@ -174,6 +192,41 @@ class Compiler:
             self._types[slot] = declared
 
     def _compile_node(
+        self,
+        proto: onnx.NodeProto,
+        index: int,
+        scope: Scope,
+        steps: list[Step],
+        declared: dict[str, onnx.TypeProto],
+    ) -> None:
+        """Append what a node becomes: a candidate for a region, or steps."""
+        key = (domain_of(proto), proto.op_type, getattr(proto, "overload", ""))
+        calls = key in self.model.functions and not scope.is_standard
+        if self._regions is None or self._regions.is_bounded or self._alone or self._conditional_inlinings or calls:
+            self._compile_alone(proto, index, scope, steps, declared)
+            return
+        if not self._regions.may_join(proto, scope):
+            self._compile_alone(proto, index, scope, steps, declared)
+            return
+        own: list[Step] = []
+        self._alone += 1
+        try:
+            self._compile_alone(proto, index, scope, own, declared)
+        finally:
+            self._alone -= 1
+        if (len(own) == 1 and isinstance(own[0], Candidate)) or not self._has_bool_condition(proto, own):
+            steps += own
+            return
+        if scope.attributes is not None:
+            proto = substitute_attributes(proto, scope.attributes)
+        inputs = tuple((scope.find(name) or 0) if name else 0 for name in proto.input)
+        outputs = tuple(scope.slots[name] if name else 0 for name in proto.output)
+        label, text = self._label(proto, index, scope), text_of(proto, proto.input)
+        candidate = self._regions.make_candidate(proto, label, text, scope, inputs, outputs)
+        candidate.own = own
+        steps.append(candidate)
+
+    def _compile_alone(
         self,
         proto: onnx.NodeProto,
         index: int,
@@ -243,14 +296,68 @@ class Compiler:
                     raise _ReferenceNeededError
                 types = [self._type_of(slot) for slot in inputs]
                 self._reserve(proto.ByteSize(), label)
-                kernel = make_reference(node, names, types, scope.opsets, self.model.proto.ir_version, self._limits)
+                make = partial(
+                    make_reference, node, names, types, scope.opsets, self.model.proto.ir_version, self._limits
+                )
+                if self._regions is not None:
+                    self._append_candidate(node, make, inputs, text, scope, steps)
+                    return
+                kernel = make()
             step = self._make_step(node, kernel, inputs, text)
-            step.fallback = fallback
+            step.fallback, step.engine = fallback, "onnx.reference" if fallback else ""
             step.computes = fallback or proto.op_type in MATH_KERNELS
         step.outputs = tuple(self._new_slot(scope, name) for name in proto.output)
         steps.append(step)
         for name, slot in zip(proto.output, step.outputs, strict=True):
             self._record_type(slot, declared.get(name))
+        if self._regions is not None:
+            self._infer_types(node, inputs, step.outputs)
+            self._regions.mark_host(proto.op_type, inputs, step.outputs, has_kernel=not step.subgraphs)
+
+    def _has_bool_condition(self, proto: onnx.NodeProto, own: list[Step]) -> bool:
+        """Return whether a node is no Loop whose body gives a condition of another type, which kernels explain."""
+        if proto.op_type != "Loop" or not own[0].subgraphs:
+            return True
+        declared = self._type_of(own[0].subgraphs[0].outputs[0])
+        return declared is None or declared.tensor_type.elem_type == onnx.TensorProto.BOOL
+
+    def _label(self, proto: onnx.NodeProto, index: int, scope: Scope) -> str:
+        """Return a node as error messages name it."""
+        version = scope.opsets[domain_of(proto)]
+        schema = schema_of(proto.op_type, version, domain_of(proto))
+        version = version if schema is None else schema.since_version
+        name = f" {short(proto.name)!r}" if proto.name else ""
+        return f"{scope.prefix}node {index} ({short(proto.op_type)}-{version}{name})"
+
+    def _append_candidate(
+        self,
+        node: Node,
+        make: Callable[[], Kernel],
+        inputs: tuple[int, ...],
+        text: str,
+        scope: Scope,
+        steps: list[Step],
+    ) -> None:
+        """Append a node for which there is no kernel, as a candidate for a region."""
+        assert self._regions is not None
+        outputs = tuple(self._new_slot(scope, name) for name in node.proto.output)
+        candidate = self._regions.make_candidate(node.proto, node.label, text, scope, inputs, outputs)
+        kernel = LazyReference(node, inputs, make, self._limits)
+        candidate.check, candidate.check_alternative = kernel.check, kernel.check_alternative
+        candidate.alternative = Step(
+            node.label, kernel.run, (Placement.ANY,) * len(inputs), inputs, outputs, computes=True, text=text
+        )
+        candidate.operator = operator_of(node)
+        steps.append(candidate)
+        self._infer_types(node, inputs, outputs)
+
+    def _infer_types(self, node: Node, inputs: tuple[int, ...], outputs: tuple[int, ...]) -> None:
+        """Record the types of the outputs of a node that the model does not declare, as far as its schema tells."""
+        if not node.subgraphs:
+            inferred = result_types(node, [self._type_of(slot) for slot in inputs])
+            for slot, declared in zip(outputs, inferred, strict=True):
+                if slot not in self._types:
+                    self._record_type(slot, declared)
 
     def _ignores_keepdims(self, node: Node, inputs: tuple[int, ...]) -> bool:
         """Return whether a SplitToSequence has `keepdims` 0, which the standard ignores, beside a single size."""
@@ -322,7 +429,7 @@ class Compiler:
     def _make_step(self, node: Node, kernel: Kernel, inputs: tuple[int, ...], text: str) -> Step:
         """Make the step of a node; its outputs are set later."""
         step = Step(node.label, kernel.function, kernel.placements_of(len(inputs)), inputs, (), text=text)
-        step.operator = f"{f'{node.domain}.' if node.domain else ''}{short(node.proto.op_type)}-{node.version}"
+        step.operator = operator_of(node)
         return step
 
     def _inline(
@@ -366,6 +473,11 @@ class Compiler:
                 scope.slots[name] = self._slot_of(output, called, f"{label}: output {output!r}")
 
 
+def operator_of(node: Node) -> str:
+    """Return the operator of a node with its version, and its domain unless that is ONNX's own."""
+    return f"{f'{node.domain}.' if node.domain else ''}{short(node.proto.op_type)}-{node.version}"
+
+
 def text_of(proto: onnx.NodeProto, inputs: Iterable[str]) -> str:
     """Return a node as `print(program)` shows it."""
     return f"{', '.join(map(short, proto.output))} = {short(proto.op_type)}({', '.join(map(short, inputs))})"
@@ -374,19 +486,3 @@ def text_of(proto: onnx.NodeProto, inputs: Iterable[str]) -> str:
 def short(name: str) -> str:
     """Return a name, or the beginning of a very long one."""
     return name if len(name) <= _MAX_NAME else f"{name[:_MAX_NAME]}..."
-
-
-def make_subgraph(
-    name: str, inputs: tuple[int, ...], outputs: tuple[int, ...], steps: list[Step], constants: dict[int, Any]
-) -> Subgraph:
-    """Make a subgraph of its steps, and set the slots that are dead after each of them."""
-    local = set(inputs).union(*(step.outputs for step in steps)) - constants.keys()
-    needed = set(outputs)
-    used: set[int] = set(outputs)
-    for step in reversed(steps):
-        read = {*step.inputs, *step.captured}
-        step.dead = tuple(((read | set(step.outputs)) & local) - needed)
-        needed |= read
-        used |= read
-    captured = frozenset(used - local - constants.keys() - {0})
-    return Subgraph(name, inputs, outputs, steps, captured, tuple(local & {*inputs, *outputs}))

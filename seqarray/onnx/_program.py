@@ -31,6 +31,7 @@ from seqarray.onnx._run.feeds import (
 )
 from seqarray.onnx._run.placement import Target, upload
 from seqarray.onnx._run.profile import Profile
+from seqarray.onnx._run.sessions import SessionMaker
 from seqarray.onnx._run.steps import Step, Subgraph
 from seqarray.onnx._run.values import conforms, describe_value
 
@@ -55,11 +56,13 @@ def prepare(
     *,
     xp: Any = None,
     device: Any = None,
-    fallback: str = "reference",
+    fallback: str | None = None,
     max_trip_count: int | None = None,
     max_bytes: int | None = None,
     max_seconds: float | None = None,
     keepdims_with_split: str | None = None,
+    providers: Sequence[Any] | None = None,
+    session_options: Any = None,
 ) -> Program:
     """Check an ONNX model and compile it to a program.
 
@@ -71,9 +74,11 @@ def prepare(
         The array API namespace to compute on.  Default: that of the inputs of each run; NumPy if there are none.
     device : optional
         The device.  Default: that of the inputs; the default device if there are none.
-    fallback : {"reference", "error"}, default "reference"
-        Whether an operator that seqarray does not implement is run by onnx's reference implementation on NumPy, to
-        which its inputs are moved and from which its outputs are moved back, or raises.
+    fallback : {"onnxruntime", "reference", "error"}, optional
+        What runs the operators that seqarray does not implement.  "onnxruntime", the default where it is installed,
+        runs them and whatever is around them that touches no sequence; NumPy arrays and torch's tensors on the CPU are
+        not copied for it, others are moved to the host and back.  "reference", else the default, is onnx's reference
+        implementation on NumPy.  It also runs what onnxruntime does not.  "error" raises.
     max_trip_count : int, optional
         The maximum number of iterations of all loops in a run together, inner ones included: of Loop, Scan and
         SequenceMap.  Default: no limit.
@@ -87,6 +92,10 @@ def prepare(
         What SplitToSequence does with ``keepdims=0`` where a size is given too.  "ignore" is what the standard says,
         and the default, with a warning that names such nodes.  "apply" removes the axis, as torch means it when it
         exports ``unbind``, and as onnxruntime does; the size must be a scalar 1 then, and several sizes keep the axis.
+    providers : sequence, optional
+        The execution providers of onnxruntime, as `onnxruntime.InferenceSession` takes them.  Default: that of the CPU.
+    session_options : onnxruntime.SessionOptions, optional
+        The options of the sessions of onnxruntime.  Default: those of onnxruntime itself.
 
     Returns
     -------
@@ -121,16 +130,41 @@ def prepare(
     >>> program.run([np.zeros(4, dtype=np.float32)])
     [<ArraySequence of 2 float32 arrays, numpy on cpu: (2,), (2,)>]
     """
-    if fallback not in ("reference", "error"):
-        raise ValueError(f"prepare: fallback is {fallback!r}; expected 'reference' or 'error'")
+    _check_fallback(fallback, providers, session_options)
     library = resolve_library(xp, operator="prepare")
     limits = _checked_limits(max_trip_count, max_bytes, max_seconds)
     if keepdims_with_split not in (None, "ignore", "apply"):
         raise ValueError(f"prepare: keepdims_with_split is {keepdims_with_split!r}; expected 'ignore' or 'apply'")
     clock = Clock(limits.max_seconds, "prepare")
     return Program(
-        load(model), library, device, fallback, *limits, clock=clock, keepdims_with_split=keepdims_with_split
+        load(model),
+        library,
+        device,
+        fallback,
+        *limits,
+        clock=clock,
+        keepdims_with_split=keepdims_with_split,
+        providers=providers,
+        session_options=session_options,
     )
+
+
+def _check_fallback(fallback: str | None, providers: Any, session_options: Any) -> None:
+    """Raise a ValueError if the fallback is not one of those that there are, or not installed."""
+    if fallback not in (None, "onnxruntime", "reference", "error"):
+        raise ValueError(
+            f"prepare: fallback is {fallback!r}; expected 'onnxruntime', 'reference' or 'error', or None for the "
+            "first of them that is installed"
+        )
+    if fallback == "onnxruntime" and not SessionMaker.is_installed():
+        raise ValueError("prepare: fallback is 'onnxruntime', which is not installed: pip install onnxruntime")
+    if not _uses_sessions(fallback) and (providers is not None or session_options is not None):
+        raise ValueError("prepare: providers and session_options go with fallback='onnxruntime' only")
+
+
+def _uses_sessions(fallback: str | None) -> bool:
+    """Return whether onnxruntime is the fallback."""
+    return fallback == "onnxruntime" or (fallback is None and SessionMaker.is_installed())
 
 
 def _checked_limits(max_trip_count: Any, max_bytes: Any, max_seconds: Any) -> Limits:
@@ -168,23 +202,34 @@ class Program:
         model: Any,
         library: Library | None,
         device: Any,
-        fallback: str = "reference",
+        fallback: str | None = None,
         max_trip_count: int | None = None,
         max_bytes: int | None = None,
         max_seconds: float | None = None,
         clock: Clock | None = None,
         keepdims_with_split: str | None = None,
+        providers: Sequence[Any] | None = None,
+        session_options: Any = None,
         outputs: Sequence[str] | None = None,
         initializers: Mapping[str, Any] | None = None,
     ) -> None:
         self._limits = Limits(max_trip_count, max_bytes, max_seconds)
         self._is_limited = any(limit is not None for limit in self._limits)
         clock = clock or Clock(max_seconds, "prepare")
-        self._options = {"fallback": fallback, "keepdims_with_split": keepdims_with_split, **self._limits._asdict()}
+        self._options = {
+            "fallback": fallback,
+            "keepdims_with_split": keepdims_with_split,
+            "providers": providers,
+            "session_options": session_options,
+            **self._limits._asdict(),
+        }
+        device = device if library is None else library.as_device(device, operator="prepare")
         compiler = Compiler(
             model,
             self._limits,
             clock,
+            SessionMaker(providers, session_options) if _uses_sessions(fallback) else None,
+            is_direct=library is None or Target(library, device).shares_host_memory,
             applies_keepdims=keepdims_with_split == "apply",
             initializers=initializers,
         )
@@ -202,7 +247,7 @@ class Program:
         self._constants = compiler.constants
         self._n_slots = compiler.n_slots
         self._library = library
-        self._device = device if library is None else library.as_device(device, operator="prepare")
+        self._device = device
         self.inputs = tuple(
             GraphInput(value.name, value_type(value.type, f"input {value.name!r}"), slot, slot in compiler.constants)
             for value, slot in zip(model.graph.input, self._graph.inputs, strict=True)
@@ -212,12 +257,11 @@ class Program:
             for name in names
         )
         self._computes = any(step.computes for step in _steps(self._graph))
-        self._fallbacks = [step.label for step in _steps(self._graph) if step.fallback]
-        self._fallback_counts = _counted(step.operator for step in _steps(self._graph) if step.fallback)
+        self._fallbacks = [step for step in _steps(self._graph) if step.fallback]
         if self._fallbacks and fallback == "error":
             raise ValueError(
-                f"prepare: fallback is 'error', and seqarray does not implement {self._fallback_counts}; "
-                f"the first is {self._fallbacks[0]}"
+                f"prepare: fallback is 'error', and seqarray does not implement {_counted(self._fallbacks)}; "
+                f"the first is {self._fallbacks[0].label}"
             )
         self._prepared: list[_PreparedTarget] = []
         #: Held while a target or a selection is being prepared: the first runs may be several at the same time.
@@ -228,7 +272,7 @@ class Program:
         self._warned: set[str] = set()
         self.transfers = Transfers()
         if library is not None:
-            self._warn_of_fallbacks(library, stacklevel=4)
+            self._warn_of_fallbacks(Target(library, self._device), stacklevel=4)
             if self._device is not None:
                 self._prepare_target(library, self._device)
 
@@ -422,18 +466,24 @@ class Program:
                 values[slot] = target.place_constant(array)
         prepared = _PreparedTarget(target, values, AliasTracker(values))
         self._prepared.append(prepared)
-        self._warn_of_fallbacks(library, stacklevel=5)
+        self._warn_of_fallbacks(target, stacklevel=5)
         return prepared
 
-    def _warn_of_fallbacks(self, library: Library, stacklevel: int) -> None:
-        """Warn of the steps that fall back to NumPy, once for each other array library."""
+    def _warn_of_fallbacks(self, target: Target, stacklevel: int) -> None:
+        """Warn of the steps whose values move to NumPy and back, once for each other array library."""
         if self._is_selection:
             return  # the program that it was selected from has warned
-        if self._fallbacks and library is not NUMPY and library.name not in self._warned:
-            self._warned.add(library.name)
+        moved = [
+            step
+            for step in self._fallbacks
+            if step.engine != "onnxruntime" or not (target.shares_host_memory or target.is_numpy)
+        ]
+        if moved and not target.is_numpy and target.library.name not in self._warned:
+            self._warned.add(target.library.name)
             warnings.warn(
-                f"some steps fall back to onnx.reference on NumPy, since seqarray does not implement on {library.name} "
-                f"(fallback='error' refuses that): {self._fallback_counts}; print(program) marks these steps",
+                "some steps fall back to NumPy on the host, since seqarray does not implement on "
+                f"{target.library.name} (fallback='error' refuses that): {_counted(moved)}; "
+                "print(program) marks these steps",
                 UserWarning,
                 stacklevel=stacklevel,
             )
@@ -465,11 +515,10 @@ def _warn_of_keepdims(labels: Sequence[str]) -> None:
     )
 
 
-def _counted(labels: Iterable[str]) -> str:
-    """Return how often each text comes, the most frequent first."""
-    return ", ".join(
-        label if count == 1 else f"{label} ({count} times)" for label, count in Counter(labels).most_common()
-    )
+def _counted(steps: Iterable[Step]) -> str:
+    """Return how often each operator comes, the most frequent first."""
+    counts = Counter(step.operator for step in steps)
+    return ", ".join(label if count == 1 else f"{label} ({count} times)" for label, count in counts.most_common())
 
 
 def _steps(subgraph: Subgraph) -> Iterator[Step]:
@@ -483,7 +532,12 @@ def _steps(subgraph: Subgraph) -> Iterator[Step]:
 def _lines_of(subgraph: Subgraph, indent: str) -> Iterator[str]:
     """Yield the lines of a printed subgraph."""
     for step in subgraph.steps:
-        yield f"{indent}{step.text}{'   # fallback: onnx.reference on NumPy' if step.fallback else ''}"
+        if step.engine:
+            # A region: the steps by which it would run otherwise are not shown.
+            yield from (f"{indent}{line}   # {step.engine}" for line in step.text.splitlines())
+            continue
+        if step.text:
+            yield f"{indent}{step.text}"
         for inner in step.subgraphs:
             yield f"{indent}  {inner.name}:"
             yield from _lines_of(inner, indent + "    ")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -97,14 +97,61 @@ def make_reference(
         feeds = {
             name: _to_reference(argument, execution) for name, argument in zip(names, arguments, strict=False) if name
         }
-        if execution.budget is not None and limits.max_bytes is not None:
-            execution.budget.reserve(estimated_nbytes(node, [feeds.get(name) for name in names]))
-        if limits.max_seconds is not None:
-            check_work(node, [feeds.get(name) for name in names], limits.max_seconds)
+        _check_limits(node, [feeds.get(name) for name in names], execution, limits)
         outputs = evaluator.run(None, feeds)
         return [_from_reference(output, execution, moved) for output in outputs]
 
     return Kernel(run_reference)
+
+
+class LazyReference:
+    """The kernel of a node that onnx's reference evaluator runs if onnxruntime does not, made when that is known.
+
+    Parameters
+    ----------
+    node : Node
+        The node.
+    inputs : tuple of int
+        The slots of its inputs.
+    make : callable
+        Makes the kernel.
+    limits : Limits
+        What the program may take.
+    """
+
+    def __init__(self, node: Node, inputs: tuple[int, ...], make: Callable[[], Kernel], limits: Limits) -> None:
+        self._node = node
+        self._inputs = inputs
+        self._make = make
+        self._limits = limits
+        self._kernel: Kernel | None = None
+        if any(limit is not None for limit in limits):
+            check_bounded(node, limits)
+
+    def check_alternative(self, refusal: Exception) -> None:
+        """Make the kernel; raise a ValueError with the reason why onnxruntime refuses if there is none."""
+        try:
+            self._kernel = self._make()
+        except ValueError as error:
+            raise ValueError(f"{error}; onnxruntime does not run it either: {refusal}") from error
+
+    def check(self, execution: Execution, arrays: Mapping[int, Any]) -> None:
+        """Raise a ValueError if the node, given its inputs on the host by slot, takes more than a run may."""
+        _check_limits(self._node, [arrays.get(slot) for slot in self._inputs], execution, self._limits)
+
+    def run(self, execution: Execution, *arguments: Any) -> Sequence[Any]:
+        """Run the node by the reference evaluator."""
+        if self._kernel is None:
+            self._kernel = self._make()
+        return self._kernel.function(execution, *arguments)
+
+
+def _check_limits(node: Node, inputs: Sequence[Any], execution: Execution, limits: Limits) -> None:
+    """Raise a ValueError if a node takes more than a run may."""
+    if execution.budget is not None and limits.max_bytes is not None:
+        execution.budget.reserve(estimated_nbytes(node, inputs))
+    if limits.max_seconds is not None:
+        check_work(node, inputs, limits.max_seconds)
 
 
 def _first_line(error: Exception) -> str:

@@ -42,6 +42,10 @@ class Target:
         self.library = library
         self.device = library.as_device(device, operator="prepare")
         self.is_numpy = library is NUMPY
+        #: Whether its arrays and NumPy's can look at each other's memory.
+        self.shares_host_memory = self.is_numpy or (
+            library.is_viewed_by_host(self.device) and library.views_host(self.device)
+        )
         # Constants kept on the host: identity to the array on the device, None until it is first used there.
         self._uploaded: dict[int, Any] = {}
 

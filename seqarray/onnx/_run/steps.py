@@ -31,11 +31,13 @@ class Step:
     computes : bool
         Whether the step computes numbers, so that NumPy could warn of overflows and divisions by zero.
     fallback : bool
-        Whether the function is onnx's reference implementation on NumPy.
+        Whether seqarray has no kernel for the operator, so that something else runs it.
+    engine : str
+        What runs the step, if it is not seqarray: "onnxruntime" or "onnx.reference".
     subgraphs : tuple of Subgraph
-        The graphs among the attributes of the node.
+        The graphs among the attributes of the node; for a region, its nodes as steps of their own.
     text : str
-        The step as `print(program)` shows it.
+        The step as `print(program)` shows it; for a region, a line for each node.
     operator : str
         The operator and its version, such as "SplitToSequence-11", with the domain in front unless it is ONNX's own.
     """
@@ -49,6 +51,7 @@ class Step:
     captured: frozenset[int] = frozenset()
     computes: bool = False
     fallback: bool = False
+    engine: str = ""
     subgraphs: tuple[Subgraph, ...] = ()
     text: str = ""
     operator: str = ""
@@ -78,3 +81,19 @@ class Subgraph:
     steps: list[Step]
     captured: frozenset[int]
     local_slots: tuple[int, ...]
+
+
+def make_subgraph(
+    name: str, inputs: tuple[int, ...], outputs: tuple[int, ...], steps: list[Step], constants: dict[int, Any]
+) -> Subgraph:
+    """Make a subgraph of its steps, and set the slots that are dead after each of them."""
+    local = set(inputs).union(*(step.outputs for step in steps)) - constants.keys()
+    needed = set(outputs)
+    used: set[int] = set(outputs)
+    for step in reversed(steps):
+        read = {*step.inputs, *step.captured}
+        step.dead = tuple(((read | set(step.outputs)) & local) - needed)
+        needed |= read
+        used |= read
+    captured = frozenset(used - local - constants.keys() - {0})
+    return Subgraph(name, inputs, outputs, steps, captured, tuple(local & {*inputs, *outputs}))

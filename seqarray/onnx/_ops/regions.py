@@ -1,0 +1,286 @@
+"""The kernel of a region: nodes without sequences, which one session of onnxruntime executes."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import onnx
+from onnx import helper
+
+from seqarray._dtypes import ONNX_TYPES, element_type_of
+from seqarray._libraries import library_of
+from seqarray._sequence import ArraySequence
+from seqarray.onnx._load.model import graphs_of, tensors_of
+from seqarray.onnx._load.tensor_protos import DataFolder, embed_external, is_external
+from seqarray.onnx._run.executor import Execution, execute
+from seqarray.onnx._run.sessions import RefusedError, Session, SessionMaker, text_of
+from seqarray.onnx._run.steps import Step, Subgraph
+from seqarray.onnx._run.values import describe_value
+
+#: The version of the format in which regions are passed on; what a region holds does not depend on it.
+_IR_VERSION = 10
+
+
+@dataclass(frozen=True, eq=False)
+class RegionModel:
+    """What the model of a region is made of.
+
+    Attributes
+    ----------
+    nodes : list of onnx.NodeProto
+        The nodes in order.
+    labels : list of str
+        The same nodes as error messages name them.
+    opsets : dict
+        Domain to version of the operator sets.
+    inputs, outputs : tuple of int
+        The slots of the inputs and outputs.
+    constants : dict
+        The values of the initializers by slot.
+    types : dict
+        The types of inputs by slot, as far as they are known.
+    functions : sequence of onnx.FunctionProto
+        The functions that nodes may call.
+    folder : DataFolder or None
+        The folder that contains the external data of tensors.
+    """
+
+    nodes: list[onnx.NodeProto]
+    labels: list[str]
+    opsets: dict[str, int]
+    inputs: tuple[int, ...]
+    outputs: tuple[int, ...]
+    constants: dict[int, np.ndarray[Any, Any]]
+    types: dict[int, onnx.TypeProto]
+    functions: Sequence[onnx.FunctionProto]
+    folder: DataFolder | None
+
+    def build(self, types: Mapping[int, onnx.TypeProto]) -> onnx.ModelProto:
+        """Return the model, with its inputs of some types and without its initializers."""
+        graph = helper.make_graph(
+            [],
+            "region",
+            [onnx.ValueInfoProto(name=name_of(slot), type=types[slot]) for slot in self.inputs],
+            [helper.make_empty_tensor_value_info(name_of(slot)) for slot in self.outputs],
+        )
+        for node, label in zip(self.nodes, self.labels, strict=True):
+            copy = graph.node.add()
+            copy.CopyFrom(node)
+            copy.name = label
+        model = onnx.ModelProto(ir_version=_IR_VERSION, graph=graph)
+        model.opset_import.extend(helper.make_opsetid(domain, version) for domain, version in self.opsets.items())
+        model.functions.extend(self.functions)
+        for tensor in _tensors(model):
+            if is_external(tensor):
+                embed_external(tensor, self.folder)
+        return model
+
+
+def name_of(slot: int) -> str:
+    """Return the name of the value of a slot in the model of a region."""
+    return f"slot {slot}" if slot else ""
+
+
+def renamed(node: onnx.NodeProto, read: Mapping[str, int], written: Sequence[int]) -> onnx.NodeProto:
+    """Return a node in which the values of slots have the names by which the models of regions know them."""
+    copy = onnx.NodeProto()
+    copy.CopyFrom(node)
+    del copy.input[:], copy.output[:]
+    copy.input.extend(name_of(read[name]) if name else "" for name in node.input)
+    copy.output.extend(name_of(slot) if name else "" for name, slot in zip(node.output, written, strict=True))
+    waiting = [graph for attribute in copy.attribute for graph in graphs_of(attribute)]
+    while waiting:
+        graph = waiting.pop()
+        for inner in graph.node:
+            for index, name in enumerate(inner.input):
+                if name in read:
+                    inner.input[index] = name_of(read[name])
+            waiting += [nested for attribute in inner.attribute for nested in graphs_of(attribute)]
+        for output in graph.output:
+            if output.name in read:
+                output.name = name_of(read[output.name])
+    return copy
+
+
+def free_names(node: onnx.NodeProto) -> set[str]:
+    """Return the names that the graphs of a node read from outside of them."""
+    return {name for attribute in node.attribute for graph in graphs_of(attribute) for name in _free_names(graph)}
+
+
+def _free_names(graph: onnx.GraphProto) -> set[str]:
+    """Return the names that a graph reads from outside."""
+    defined = {value.name for value in (*graph.input, *graph.initializer)}
+    defined |= {sparse.values.name for sparse in graph.sparse_initializer}
+    free: set[str] = set()
+    for node in graph.node:
+        free |= ({*node.input} | free_names(node)) - defined
+        defined.update(node.output)
+    return (free | ({value.name for value in graph.output} - defined)) - {""}
+
+
+def _tensors(model: onnx.ModelProto) -> Iterable[onnx.TensorProto]:
+    """Yield all tensors of a model, at any depth."""
+    waiting: list[Any] = [model.graph, *model.functions]
+    while waiting:
+        graph = waiting.pop()
+        yield from getattr(graph, "initializer", ())
+        for sparse in getattr(graph, "sparse_initializer", ()):
+            yield from (sparse.values, sparse.indices)
+        for node in graph.node:
+            yield from tensors_of(node.attribute)
+            for attribute in node.attribute:
+                waiting += graphs_of(attribute)
+
+
+class Region:
+    """Nodes that one session of onnxruntime executes, or else steps of their own.
+
+    Attributes
+    ----------
+    refusal : RefusedError or None
+        Why onnxruntime does not run the nodes, once it has been asked.
+
+    Parameters
+    ----------
+    model : RegionModel
+        The nodes.
+    maker : SessionMaker
+        Makes the session.
+    own : Subgraph
+        The steps by which the nodes run without a session of them all.
+    has_kernels : bool
+        Whether some of these steps are kernels of seqarray, which need no values moved to the host.
+    on_host : collection of int
+        Slots of outputs that are lengths or computed of lengths, which stay on the host.
+    check : callable, optional
+        Called with the execution and the arrays on the host by slot before a session runs.
+    """
+
+    def __init__(
+        self,
+        model: RegionModel,
+        maker: SessionMaker,
+        own: Subgraph,
+        has_kernels: bool,
+        on_host: Iterable[int] = (),
+        check: Callable[[Execution, Mapping[int, Any]], None] | None = None,
+    ) -> None:
+        self._model = model
+        self._maker = maker
+        self._own = own
+        self.has_kernels = has_kernels
+        self._on_host = [slot in set(on_host) for slot in model.outputs]
+        self._check = check
+        #: Element types of the inputs to the session for them; None where onnxruntime refuses.
+        self._sessions: dict[tuple[str, ...], Session | None] = {}
+        self._making = threading.Lock()
+        #: The session of the types that are known when the program is prepared, if they all are.
+        self._session: Session | None = None
+        self.refusal: RefusedError | None = None
+
+    def prepare(self) -> Session | None:
+        """Make the session, if the types of all inputs are known; return it, or None if onnxruntime refuses."""
+        if self._session is None and all(slot in self._model.types for slot in self._model.inputs):
+            self._session = self._make(self._model.types)
+        return self._session
+
+    def _make(self, types: Mapping[int, onnx.TypeProto]) -> Session | None:
+        """Make a session for inputs of some types; return None if onnxruntime refuses."""
+        try:
+            weights = {name_of(slot): array for slot, array in self._model.constants.items()}
+            return self._maker.make(self._model.build(types), weights)
+        except RefusedError as error:
+            self.refusal = error
+            return None
+
+    def _session_for(self, arrays: Sequence[Any]) -> Session | None:
+        """Return the session for inputs of the types of some arrays, None if onnxruntime refuses."""
+        key = tuple(element_type_of(array.dtype) for array in arrays)
+        if key not in self._sessions:
+            with self._making:
+                if key not in self._sessions:
+                    types = {
+                        slot: helper.make_tensor_type_proto(ONNX_TYPES[element_type].code, None)
+                        for slot, element_type in zip(self._model.inputs, key, strict=True)
+                    }
+                    self._sessions[key] = self._make(types)
+        return self._sessions[key]
+
+    def run(self, execution: Execution, _: Step) -> Sequence[Any]:
+        """Execute the nodes; return the outputs of the region."""
+        values = execution.values
+        arguments = [values[slot] for slot in self._model.inputs]
+        if self.refusal is not None or (execution.moves and self._prefers_own(arguments, execution)):
+            return self._run_own(execution)
+        for value in arguments:
+            if value is None or type(value) is ArraySequence:
+                raise TypeError(f"an input is {describe_value(value)}; expected a tensor")
+        arrays = [_on_host(value, execution) for value in arguments] if execution.moves else arguments
+        session = self._session or self._session_for(arrays)
+        if session is None:
+            return self._run_own(execution)
+        if self._check is not None:
+            self._check(execution, self._model.constants | dict(zip(self._model.inputs, arrays, strict=True)))
+        try:
+            results: list[Any] = session.run(arrays)
+        except TypeError:
+            raise
+        except Exception as error:  # onnxruntime has a class of its own for each status, without a common base
+            raise ValueError(self._explained(error)) from error
+        if execution.moves:
+            device = next((value for value in arguments if not isinstance(value, np.ndarray)), None)
+            if device is not None:
+                for index, stays in enumerate(self._on_host):
+                    if not stays:
+                        results[index] = _like(results[index], device, execution)
+        return results
+
+    def _prefers_own(self, arguments: Sequence[Any], execution: Execution) -> bool:
+        """Return whether the values would have to be moved, or would lose a gradient, for kernels that need neither."""
+        if not self.has_kernels:
+            return False
+        arrays = [value for value in arguments if value is not None and not isinstance(value, np.ndarray)]
+        return not execution.target.shares_host_memory or any(
+            type(array) is not ArraySequence and library_of(array).why_not_movable(array, None) for array in arrays
+        )
+
+    def _run_own(self, execution: Execution) -> Sequence[Any]:
+        """Execute the steps of the nodes one by one."""
+        values = execution.values
+        execute(self._own.steps, execution)
+        outputs = [values[slot] for slot in self._model.outputs]
+        for slot in self._own.local_slots:
+            values[slot] = None
+        return outputs
+
+    def _explained(self, error: Exception) -> str:
+        """Return the message of an error of onnxruntime with the label of the node that it names, if it names one."""
+        named = [label for label in self._model.labels if label in str(error)]
+        text = f"onnxruntime: {text_of(error)}"
+        return f"{max(named, key=len)}: {text}" if named and len(self._model.labels) > 1 else text
+
+
+def _on_host(value: Any, execution: Execution) -> np.ndarray[Any, Any]:
+    """Return an array as a NumPy array: a view where NumPy can look at its memory, else a copy, which is counted."""
+    if isinstance(value, np.ndarray):
+        return value
+    library = library_of(value)
+    if library.is_viewed_by_host(library.device_of(value)):
+        (array,) = library.to_host([value], copy=None, operator="run")
+        return array
+    return execution.move_to_host(value)
+
+
+def _like(array: np.ndarray[Any, Any], other: Any, execution: Execution) -> Any:
+    """Return a result on the device of an array: a view where its library can look at NumPy's memory."""
+    library = library_of(other)
+    device = library.device_of(other)
+    if not library.views_host(device):
+        return execution.move_to_device(array)
+    dtype = library.dtype_for(element_type_of(array.dtype), device, operator="run")
+    (result,) = library.from_host([array], dtype, device, copy=None, operator="run")
+    return result
