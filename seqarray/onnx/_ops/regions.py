@@ -15,6 +15,7 @@ from seqarray._dtypes import ONNX_TYPES, element_type_of
 from seqarray._libraries import library_of
 from seqarray._sequence import ArraySequence
 from seqarray.onnx._load.model import graphs_of, tensors_of
+from seqarray.onnx._load.pruning import captured_names
 from seqarray.onnx._load.tensor_protos import DataFolder, embed_external, is_external
 from seqarray.onnx._run.executor import Execution, execute
 from seqarray.onnx._run.sessions import RefusedError, Session, SessionMaker, text_of
@@ -108,18 +109,7 @@ def renamed(node: onnx.NodeProto, read: Mapping[str, int], written: Sequence[int
 
 def free_names(node: onnx.NodeProto) -> set[str]:
     """Return the names that the graphs of a node read from outside of them."""
-    return {name for attribute in node.attribute for graph in graphs_of(attribute) for name in _free_names(graph)}
-
-
-def _free_names(graph: onnx.GraphProto) -> set[str]:
-    """Return the names that a graph reads from outside."""
-    defined = {value.name for value in (*graph.input, *graph.initializer)}
-    defined |= {sparse.values.name for sparse in graph.sparse_initializer}
-    free: set[str] = set()
-    for node in graph.node:
-        free |= ({*node.input} | free_names(node)) - defined
-        defined.update(node.output)
-    return (free | ({value.name for value in graph.output} - defined)) - {""}
+    return {name for attribute in node.attribute for graph in graphs_of(attribute) for name in captured_names(graph)}
 
 
 def _tensors(model: onnx.ModelProto) -> Iterable[onnx.TensorProto]:

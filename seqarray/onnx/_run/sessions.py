@@ -132,6 +132,7 @@ class Session:
         if crossing & _HALF_BYTES:
             raise RefusedError("values of 4 bits do not cross between onnxruntime and NumPy")
         self._is_plain = crossing <= _PLAIN_TYPES
+        self._has_usual_dtypes = "uint64" not in self.output_types
 
     def run(self, arrays: Sequence[HostArray]) -> list[HostArray]:
         """Run the session on arrays in order; neither they nor its outputs are copied, if their layout allows it."""
@@ -141,7 +142,8 @@ class Session:
         ]
         if self._is_plain:
             outputs: list[HostArray] = self._session.run(self._outputs, dict(zip(self._inputs, given, strict=True)))
-            return outputs
+            # onnxruntime has another one of NumPy's types of 64 bits than seqarray.
+            return outputs if self._has_usual_dtypes else [output.view(_usual(output.dtype)) for output in outputs]
         values = {
             name: _value_of(self._onnxruntime, np.asarray(array, order="C"), element_type_of(array.dtype))
             for name, array in zip(self._inputs, given, strict=True)
@@ -157,6 +159,11 @@ class Session:
         if element_type_of(array.dtype) != element_type_of(dtype):
             raise TypeError(f"{name!r} has element type {element_type_of(array.dtype)}; expected {dtype}")
         return array if array.dtype.kind == "U" else array.astype(dtype, copy=False)
+
+
+def _usual(dtype: Any) -> Any:
+    """Return the dtype of the same numbers that NumPy has under their name, such as uint64."""
+    return np.dtype(dtype.name) if dtype.kind == "u" else dtype
 
 
 class _Memory:

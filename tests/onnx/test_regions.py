@@ -1,0 +1,395 @@
+"""Regions: what touches no sequence runs in sessions of onnxruntime, without copies where the memory allows it."""
+
+import re
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import onnx
+import pytest
+
+import seqarray as sa
+import seqarray.onnx
+from tests.onnx.helpers import boolean, floats, integer, on_all, placed, refuses, text_model
+
+onnxruntime = pytest.importorskip("onnxruntime", reason="onnxruntime is not installed")
+
+#: Three regions: before the sequence, for one element of it, and after it.
+AROUND = """agraph (float[N, 4] x, int64[K] lengths) => (float[P, Q] y, seq(float[M, 4]) t) {
+    a = Relu(x)
+    b = Selu(a)
+    c = Add(b, x)
+    s = SplitToSequence(c, lengths)
+    first = Constant<value_int = 0>()
+    e = SequenceAt(s, first)
+    f = Elu(e)
+    t = SequenceInsert(s, f)
+    j = ConcatFromSequence<axis = 0>(t)
+    k = Exp(j)
+    l = Softmax(k)
+    y = Selu(l)
+}"""
+
+
+def engines(program):
+    """What runs each node, by the name of its first output."""
+    lines = [re.fullmatch(r" *(\w+).*? = [^#]*(?:# (\S+))?", line) for line in str(program).splitlines()]
+    return {line[1]: line[2] or "seqarray" for line in lines if line}
+
+
+def counted_sessions(monkeypatch):
+    """Count the sessions that are made, and their runs; the counts are in the list that is returned."""
+    counts = [0, 0]
+
+    class Counted(onnxruntime.InferenceSession):
+        def __init__(self, *arguments, **options):
+            counts[0] += 1
+            super().__init__(*arguments, **options)
+
+        def run(self, *arguments, **options):
+            counts[1] += 1
+            return super().run(*arguments, **options)
+
+    monkeypatch.setattr(onnxruntime, "InferenceSession", Counted)
+    return counts
+
+
+def around_inputs():
+    return [np.linspace(-2, 2, 20, dtype=np.float32).reshape(5, 4), integer([2, 3])]
+
+
+def assert_close(actual, expected, tolerance=1e-5):
+    """Assert that outputs are nearly those of another run, of any library."""
+    for output, wanted in zip(actual, expected, strict=True):
+        pairs = zip(output, wanted, strict=True) if isinstance(wanted, sa.ArraySequence) else [(output, wanted)]
+        for array, other in pairs:
+            array, other = sa.testing.to_numpy(array), sa.testing.to_numpy(other)
+            assert array.dtype == other.dtype
+            np.testing.assert_allclose(array, other, rtol=tolerance, atol=tolerance, strict=True)
+
+
+# What is in a region
+
+
+def test_what_touches_no_sequence_runs_in_as_few_sessions_as_possible(monkeypatch):
+    counts = counted_sessions(monkeypatch)
+    program = seqarray.onnx.prepare(text_model(AROUND))
+    assert counts == [3, 0]
+    found = engines(program)
+    assert {name for name, engine in found.items() if engine == "onnxruntime"} == set("abcfkly")
+    assert {name for name, engine in found.items() if engine == "seqarray"} == set("setj")
+    expected = seqarray.onnx.prepare(text_model(AROUND), fallback="reference").run(around_inputs())
+    for _ in range(2):
+        assert_close(program.run(around_inputs()), expected)
+    assert counts == [3, 6]
+
+
+@on_all
+def test_regions_give_the_same_on_every_library(backend):
+    inputs = around_inputs()
+    expected = seqarray.onnx.prepare(text_model(AROUND), fallback="reference").run(inputs)
+    program = seqarray.onnx.prepare(text_model(AROUND))
+    warns = pytest.warns(UserWarning, match=r"fall back .* Selu-6 \(2 times\)")
+    with warns if backend.name not in ("numpy", "torch") else pytest.MonkeyPatch.context():
+        outputs = program.run([placed(inputs[0], backend), inputs[1]])
+    assert outputs[0].dtype == backend.xp.float32
+    assert outputs[1].namespace is backend.xp
+    assert_close(outputs, expected)
+    # What seqarray implements itself stays on the device, and each group of other operators moves once.
+    moved = 0 if backend.name in ("numpy", "torch") else 4
+    assert program.transfers == (moved, moved)
+
+
+def test_a_few_kernels_of_seqarray_are_no_region(monkeypatch):
+    counts = counted_sessions(monkeypatch)
+    program = seqarray.onnx.prepare(
+        text_model("agraph (float[N] x) => (seq(float[]) s) { a = Neg(x) b = Add(a, x) s = SequenceConstruct(b) }")
+    )
+    assert counts == [0, 0]
+    assert set(engines(program).values()) == {"seqarray"}
+
+
+def test_a_region_that_would_depend_on_itself_is_cut(monkeypatch):
+    """`c` needs the sequence, and the sequence needs `a`; `d` needs both."""
+    counts = counted_sessions(monkeypatch)
+    program = seqarray.onnx.prepare(
+        text_model(
+            """agraph (float[N] x) => (float[N] d, float[N] b) {
+                zero = Constant<value_int = 0>()
+                a = Selu(x)
+                b = Selu(a)
+                s = SequenceConstruct(a, b)
+                e = SequenceAt(s, zero)
+                c = Selu(e)
+                d = Add(b, c)
+            }"""
+        )
+    )
+    assert counts[0] == 2
+    x = floats(-1, 2)
+    reference = seqarray.onnx.prepare(text_model("agraph (float[N] x) => (float[N] y) { y = Selu(x) }"))
+    (a,) = reference.run([x])
+    (b,) = reference.run([a])
+    assert_close(program.run([x]), [b + b, b])
+
+
+BODIES = """agraph (seq(float[]) s, int64 n, bool c) => (seq(float[]) t, seq(float[]) u, float[N] v) {
+    zero = Constant<value_int = 0>()
+    w = SequenceAt(s, zero)
+    t = SequenceMap(s)<body = each (float[A] a) => (float[B] b) { h = Selu(a) b = Elu(h) }>
+    u = Loop(n, "", s)<body = loop (int64 i, bool go, seq(float[]) p) => (bool on, seq(float[]) q) {
+        on = Identity(go)
+        e = SequenceAt(p, zero)
+        f = Selu(e)
+        g = Add(f, w)
+        q = SequenceInsert(p, g)
+    }>
+    v = If(c)<then_branch = yes () => (float[N] r) { d = SequenceAt(s, zero) r = Selu(d) },
+              else_branch = no () => (float[N] k) { k = Elu(w) }>
+}"""
+
+
+@on_all
+@pytest.mark.filterwarnings("ignore:some steps fall back")
+def test_bodies_have_sessions_that_are_made_once(backend, monkeypatch):
+    elements, count = [floats(-1, 2), floats(3)], integer(3)
+    expected = [
+        seqarray.onnx.prepare(text_model(BODIES), fallback="reference").run([elements, count, boolean(c)])
+        for c in (True, False)
+    ]
+    counts = counted_sessions(monkeypatch)
+    program = seqarray.onnx.prepare(text_model(BODIES), xp=backend.xp, device=backend.device)
+    for _ in range(2):
+        for condition, wanted in zip((True, False), expected, strict=True):
+            assert_close(program.run([placed(elements, backend), count, boolean(condition)]), wanted)
+    assert counts[0] == 4
+    assert counts[1] == 2 * (2 * (2 + 3) + 2)
+
+
+def test_control_flow_without_sequences_is_in_a_region(monkeypatch):
+    counts = counted_sessions(monkeypatch)
+    program = seqarray.onnx.prepare(
+        text_model(
+            """agraph (float[N] x, int64 n, bool c) => (float[N] y) {
+                a = If(c)<then_branch = yes () => (float[N] r) { r = Selu(x) },
+                          else_branch = no () => (float[N] k) { k = Elu(x) }>
+                y = Loop(n, "", a)<body = loop (int64 i, bool go, float[N] p) => (bool on, float[N] q) {
+                    on = Identity(go)
+                    q = Add(p, x)
+                }>
+            }"""
+        )
+    )
+    assert counts[0] == 1
+    np.testing.assert_allclose(program.run([floats(1, 2), integer(2), boolean(False)])[0], [3, 6])
+
+
+def test_functions_of_the_model_are_in_regions_too(monkeypatch):
+    counts = counted_sessions(monkeypatch)
+    model = text_model(
+        """agraph (float[N] x) => (float[N] y) { a = my.twice<alpha = 3.0>(x) y = Selu(a) }
+        <domain: "my", opset_import: ["": 18]> twice <alpha> (x) => (z) { h = Elu<alpha: float = @alpha>(x) z = Elu(h) }
+        """,
+        imports=', "my": 1',
+    )
+    program = seqarray.onnx.prepare(model)
+    assert counts[0] == 1
+    expected = seqarray.onnx.prepare(model, fallback="reference").run([floats(-1, 2)])
+    assert_close(program.run([floats(-1, 2)]), expected)
+
+
+def test_operators_of_other_domains_run():
+    model = text_model(
+        """agraph (float[N] x) => (seq(float[]) s) { a = com.microsoft.Gelu(x) s = SequenceConstruct(a) }""",
+        imports=', "com.microsoft": 1',
+    )
+    ((y,),) = seqarray.onnx.prepare(model).run([floats(-1, 0, 1)])
+    np.testing.assert_allclose(y, [-0.15865526, 0, 0.8413447], rtol=1e-5)
+    refuses(ValueError, lambda: seqarray.onnx.prepare(model, fallback="reference"), "node 0 (Gelu-1)", "reference")
+
+
+# Types and memory
+
+
+TYPES = [*"float double float16 int8 int16 int32 int64 uint8 uint16 uint32 uint64 bool string bfloat16".split()]
+
+
+@pytest.mark.parametrize("element_type", TYPES)
+@pytest.mark.parametrize("shape", [(), (0, 2), (3, 2)])
+@pytest.mark.parametrize("backend", ["numpy", "torch"], indirect=True)
+def test_every_type_and_shape_crosses(element_type, shape, backend):
+    name = {"float": "float32", "double": "float64"}.get(element_type, element_type)
+    if element_type == "string":
+        if backend.name != "numpy":
+            pytest.skip("torch has no text")
+        x = np.full(shape, "ä", dtype=object)
+    else:
+        x = np.ones(shape).astype(sa.sequence_empty(name, xp="numpy").dtype)
+    axes = ", ".join("?" * len(shape))
+    text = f"agraph ({element_type}[{axes}] x) => ({element_type}[{axes}] y) {{ y = Transpose(x) }}"
+    program = seqarray.onnx.prepare(text_model(text), xp=backend.xp)
+    (y,) = program.run([backend.array(x)])
+    sa.testing.assert_arrays_equal(y, backend.array(x.T.copy()))
+    y[...] = y  # It can be written into.
+    assert program.transfers == (0, 0)
+
+
+@pytest.mark.parametrize("view", [lambda x: x[::-1], lambda x: x[:, ::2], lambda x: x.T, lambda x: x.astype(">f4")])
+def test_arrays_of_any_layout_cross(view):
+    x = view(np.arange(12, dtype=np.float32).reshape(3, 4))
+    x.flags.writeable = False
+    program = seqarray.onnx.prepare(text_model("agraph (float[N, M] x) => (float[N, M] y) { y = Elu(x) }"))
+    np.testing.assert_array_equal(program.run([x])[0], x)
+
+
+@pytest.mark.parametrize("backend", ["torch"], indirect=True)
+def test_a_gradient_is_kept_by_kernels(backend):
+    """A session would lose it."""
+    model = text_model(
+        "agraph (float[N] x) => (float[N] y) { a = Mul(x, x) b = Mul(a, x) c = Mul(b, x) y = Mul(c, x) }"
+    )
+    program = seqarray.onnx.prepare(model, xp="torch")
+    x = backend.array(floats(2)).requires_grad_()
+    (y,) = program.run([x])
+    y.sum().backward()
+    assert x.grad.tolist() == [5 * 2.0**4]
+    assert "onnxruntime" in engines(program).values()
+
+
+@pytest.mark.parametrize("backend", ["torch"], indirect=True)
+def test_lengths_stay_on_the_host(backend):
+    model = text_model(
+        """agraph (float[N, M] x, float[K] z) => (seq(float[]) s, float[N, M] y) {
+            y = Selu(x)
+            shape = Shape(y)
+            two = Constant<value_ints = [2]>()
+            one = Constant<value_ints = [1]>()
+            rows = Slice(shape, one, two)
+            h = Div(rows, two)
+            both = Concat<axis = 0>(h, h)
+            s = SplitToSequence(z, both)
+        }"""
+    )
+    program = seqarray.onnx.prepare(model, xp="torch")
+    s, _ = program.run([backend.array(np.ones((2, 4), np.float32)), backend.array(floats(1, 2, 3, 4))])
+    assert [element.tolist() for element in s] == [[1, 2], [3, 4]]
+    assert program.transfers == (0, 0)
+
+
+def test_weights_are_not_copied(monkeypatch):
+    """A large initializer is handed over where it lies, and a small one within the model."""
+    handed = {}
+    original = onnxruntime.SessionOptions
+
+    class Options(original):
+        def add_external_initializers(self, names, values):
+            handed.update(zip(names, values, strict=True))
+            super().add_external_initializers(names, values)
+
+    monkeypatch.setattr(onnxruntime, "SessionOptions", Options)
+    weights = np.arange(2048, dtype=np.float32).reshape(1, 2048)
+    model = text_model("agraph (float[N, 1] x) => (float[N, M] y) { a = MatMul(x, w) y = Add(a, b) }")
+    model.graph.initializer.append(onnx.numpy_helper.from_array(weights, "w"))
+    model.graph.initializer.append(onnx.numpy_helper.from_array(floats(1), "b"))
+    program = seqarray.onnx.prepare(model)
+    assert [value.shape() for value in handed.values()] == [[1, 2048]]
+    assert_close(program.run([floats([2], [3])]), [np.concatenate([weights * 2 + 1, weights * 3 + 1])])
+
+
+def test_an_initializer_that_an_input_replaces_is_read_from_the_input():
+    model = text_model("agraph (float[N] x, float[1] w = {3}) => (float[N] y) { a = Selu(x) y = Mul(a, w) }")
+    program = seqarray.onnx.prepare(model)
+    (one,), (other,) = program.run({"x": floats(1)}), program.run({"x": floats(1), "w": floats(6)})
+    np.testing.assert_allclose(other, 2 * one)
+
+
+# Errors, limits and options
+
+
+def test_an_error_of_onnxruntime_names_the_node():
+    model = text_model(
+        "agraph (float[N] x, int64[K] i) => (float[K] y) { a = Selu(x) [pick] b = GatherElements(a, i) y = Elu(b) }"
+    )
+    program = seqarray.onnx.prepare(model)
+    refuses(
+        ValueError,
+        lambda: program.run([floats(1), integer([7])]),
+        "node 1 (GatherElements-13 'pick')",
+        "onnxruntime",
+        "Out of range",
+    )
+
+
+def test_what_onnxruntime_refuses_runs_by_the_reference():
+    model = text_model("agraph (double[N, M] x) => (double[N, M] y) { y = Hardmax(x) }")
+    program = seqarray.onnx.prepare(model)
+    assert engines(program) == {"y": "onnx.reference"}
+    np.testing.assert_array_equal(program.run([np.asarray([[1.0, 3.0]])])[0], [[0.0, 1.0]])
+    model = text_model("agraph (double[N, M] x) => (double[N, M] y) { a = Selu(x) b = Hardmax(a) y = Elu(b) }")
+    program = seqarray.onnx.prepare(model)
+    assert engines(program)["b"] == "onnx.reference"
+    np.testing.assert_array_equal(program.run([np.asarray([[1.0, 3.0]])])[0], [[0.0, 1.0]])
+
+
+def test_what_nothing_runs_is_refused_with_both_reasons():
+    model = text_model("agraph (float[N] x) => (float[N] y) { y = other.Nothing(x) }", imports=', "other": 1')
+    refuses(ValueError, lambda: seqarray.onnx.prepare(model), "node 0 (Nothing-1)", "onnx.reference", "onnxruntime")
+
+
+def test_under_limits_each_node_is_bounded_before_it_runs(monkeypatch):
+    counts = counted_sessions(monkeypatch)
+    text = "agraph (float[N] x, int64[1] r) => (float[M] y) { a = Selu(x) b = Tile(a, r) y = Elu(b) }"
+    program = seqarray.onnx.prepare(text_model(text), max_bytes=100_000)
+    assert counts[0] == 3
+    np.testing.assert_allclose(program.run([floats(0), integer([3])])[0], [0, 0, 0])
+    runs = counts[1]
+    refuses(ValueError, lambda: program.run([floats(0), integer([2**40])]), "Tile", "max_bytes")
+    assert counts[1] == runs + 1
+    refuses(
+        ValueError,
+        lambda: seqarray.onnx.prepare(
+            text_model(text.replace("Selu", "com.microsoft.Gelu"), imports=', "com.microsoft": 1'), max_bytes=1000
+        ),
+        "Gelu",
+        "max_bytes",
+    )
+
+
+def test_options_of_onnxruntime_are_used(monkeypatch):
+    seen = []
+
+    class Seen(onnxruntime.InferenceSession):
+        def __init__(self, content, options, providers):
+            seen.append((options, providers))
+            super().__init__(content, options, providers=providers)
+
+    monkeypatch.setattr(onnxruntime, "InferenceSession", Seen)
+    options = onnxruntime.SessionOptions()
+    providers = ["CPUExecutionProvider"]
+    program = seqarray.onnx.prepare(text_model(AROUND), providers=providers, session_options=options)
+    assert seen == [(options, providers)] * 3
+    assert len(program.run(around_inputs())) == 2
+
+
+@pytest.mark.parametrize(
+    ("options", "mentions"),
+    [
+        ({"fallback": "numpy"}, ["fallback", "'numpy'", "onnxruntime"]),
+        ({"fallback": "reference", "providers": ["CPUExecutionProvider"]}, ["providers", "onnxruntime"]),
+        ({"fallback": "error", "session_options": 1}, ["session_options", "onnxruntime"]),
+    ],
+)
+def test_options_that_do_not_go_together_are_refused(options, mentions):
+    refuses(ValueError, lambda: seqarray.onnx.prepare(text_model(AROUND), **options), *mentions)
+
+
+# Threads
+
+
+def test_one_program_in_sixteen_threads():
+    xs = [np.full((5, 4), value, np.float32) for value in range(16)]
+    program = seqarray.onnx.prepare(text_model(AROUND))
+    expected = [program.run([x, integer([2, 3])])[0] for x in xs]
+    with ThreadPoolExecutor(16) as pool:
+        outputs = list(pool.map(lambda number: program.run([xs[number % 16], integer([2, 3])])[0], range(320)))
+    for number, output in enumerate(outputs):
+        np.testing.assert_array_equal(output, expected[number % 16])
