@@ -534,7 +534,8 @@ def _lines_of(subgraph: Subgraph, indent: str) -> Iterator[str]:
     for step in subgraph.steps:
         if step.engine:
             # A region: the steps by which it would run otherwise are not shown.
-            yield from (f"{indent}{line}   # {step.engine}" for line in step.text.splitlines())
+            mark = "fallback: onnx.reference on NumPy" if step.engine == "onnx.reference" else step.engine
+            yield from (f"{indent}{line}   # {mark}" for line in step.text.splitlines())
             continue
         if step.text:
             yield f"{indent}{step.text}"
