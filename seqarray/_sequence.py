@@ -23,12 +23,13 @@ from seqarray._arguments import (
     rank_of,
 )
 from seqarray._blocks import Blocks
+from seqarray._display import html_of, text_of
 from seqarray._dtypes import ONNX_TYPES, as_element_type, element_type_of, itemsize_of, native
 from seqarray._engines.segments import offsets_of
 from seqarray._kind import OPAQUE, Kind, kind_of_all
 from seqarray._libraries import Library, resolve_library, same_device
 from seqarray._pickling import declared_type, kind_of_pickled, owned, pickled
-from seqarray._transfer import OPERATOR, kind_of_blocks, move, pinned, target_device
+from seqarray._transfer import OPERATOR, cast, kind_of_blocks, move, pinned, target_device
 
 ArrayT = TypeVar("ArrayT")
 
@@ -152,13 +153,10 @@ class ArraySequence(Generic[ArrayT]):
         return iter(blocks[0]) if len(blocks) == 1 else chain.from_iterable(blocks)
 
     def __repr__(self) -> str:
-        count = f"{self._length} {self._kind.element_type} array{'' if self._length == 1 else 's'}"
-        where = "" if self._kind.library is None else f", {self._kind.library.name}"
-        if self._kind.device is not None:
-            where += f" on {self._kind.device}"
-        shown = self[:6].shapes if self._kind is not OPAQUE else ()
-        shapes = ", ".join(map(str, shown)) + (", ..." if self._length > len(shown) else "")
-        return f"<ArraySequence of {count}{where}{': ' if shown else ''}{shapes if shown else ''}>"
+        return text_of(self._kind, self._blocks, self._length)
+
+    def _repr_html_(self) -> str:
+        return html_of(self._kind, self._blocks, self._length, 0 if self._kind is OPAQUE else self.nbytes)
 
     def __contains__(self, value: object) -> NoReturn:
         raise TypeError(
@@ -278,6 +276,50 @@ class ArraySequence(Generic[ArrayT]):
             return make(kind_of_blocks(blocks), blocks, self._length)
         kind, _ = kind_of_all(list(chain.from_iterable(blocks)), OPERATOR)
         return make(kind, blocks, self._length)
+
+    def astype(self, dtype: Any, /, *, copy: bool = True) -> ArraySequence[Any]:
+        """Return the elements in another element type, converted as their array library converts.
+
+        Parameters
+        ----------
+        dtype : str or dtype
+            The element type, by its ONNX name or as a dtype of any array library.
+        copy : bool, default True
+            False returns this sequence itself, if its elements are of that type already.
+
+        Returns
+        -------
+        ArraySequence
+            Chunks of one array are converted together, into one.
+
+        Raises
+        ------
+        TypeError
+            If the array library cannot hold the element type, if it or that of the elements is text, or if complex
+            elements would lose their imaginary parts.
+
+        Notes
+        -----
+        ONNX's Cast, for a whole sequence.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import seqarray as sa
+        >>> sa.split_to_sequence(np.arange(3), 2).astype("float32")
+        <ArraySequence of 2 float32 arrays, numpy on cpu: (2,), (1,)>
+        """
+        operator = "ArraySequence.astype"
+        kind, element_type = self._kind, as_element_type(dtype, operator=operator)
+        copy = flag(copy, operator, "copy")
+        if kind is OPAQUE:
+            raise TypeError(f"{operator}: the elements of the sequence are not arrays")
+        if not self._length:
+            return make(empty_kind(element_type, kind.library, kind.device, operator=operator), (), 0)
+        if element_type == kind.element_type and not copy:
+            return self
+        blocks = cast(self._blocks, kind, element_type, operator=operator)
+        return make(kind_of_blocks(blocks), blocks, self._length)
 
     def pin_memory(self, device: Any = None) -> ArraySequence[ArrayT]:
         """Return the elements in page-locked memory if they are tensors of torch on the CPU; or else the sequence.

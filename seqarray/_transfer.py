@@ -1,4 +1,4 @@
-"""Moving the elements of a sequence to another array library or device.
+"""Moving the elements of a sequence to another array library, device or element type.
 
 Between different memories, the elements are packed and moved in one transfer.  Libraries that can share memory do: no
 byte is moved.
@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
-from seqarray._blocks import Block, Blocks, held_arrays, to_arrays
+from seqarray._blocks import Block, Blocks, held_arrays, to_arrays, trimmed
 from seqarray._engines import engine_for, numpy_copies, pool
 from seqarray._kind import Kind, kind_of
 from seqarray._libraries import NUMPY, Array, Device, Library
@@ -62,6 +62,23 @@ def to_host(blocks: Blocks, kind: Kind, *, operator: str) -> Blocks:
         return blocks
     source.check_known(list(held_arrays(blocks)), operator=operator)
     return _downloaded(blocks, kind, copy=False, operator=operator)
+
+
+def cast(blocks: Blocks, kind: Kind, element_type: str, *, operator: str) -> Blocks:
+    """Return the elements in another element type; raise a TypeError where values would be lost."""
+    library: Any = kind.library
+    if element_type == kind.element_type:
+        return engine_for(kind, operator).pack(to_arrays(blocks), kind)
+    if "string" in (element_type, kind.element_type):
+        raise TypeError(f"{operator}: {kind.element_type} is not converted to {element_type}; text is no number")
+    if kind.element_type.startswith("complex") and not element_type.startswith("complex"):
+        raise TypeError(
+            f"{operator}: {kind.element_type} to {element_type} would lose the imaginary parts; "
+            "take the real ones before"
+        )
+    dtype = library.dtype_for(element_type, kind.device, operator=operator)
+    with library.on_device(kind.device):
+        return _converted(trimmed(blocks), lambda arrays: [library.namespace.astype(one, dtype) for one in arrays])
 
 
 def pinned(blocks: Blocks, kind: Kind) -> Blocks:

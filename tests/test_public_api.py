@@ -21,7 +21,7 @@ OPERATORS = {
     "concat_from_sequence": "(sequence, /, *, axis, new_axis=0, out=None, copy=True)",
     "split_to_sequence": "(x, /, split=None, *, axis=0, keepdims=1, copy=True)",
     "split": "(x, /, split=None, *, axis=0, num_outputs=None, copy=True)",
-    "sequence_map": "(sequence, /, *additional, body, n_outputs=None, dtypes=None)",
+    "sequence_map": "(sequence, /, *additional, body=None, n_outputs=None, dtypes=None)",
 }
 
 RAGGED = {

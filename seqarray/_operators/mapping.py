@@ -17,7 +17,7 @@ def sequence_map(
     sequence: Any,
     /,
     *additional: Any,
-    body: Callable[..., Any],
+    body: Callable[..., Any] | None = None,
     n_outputs: int | None = None,
     dtypes: Sequence[Any] | None = None,
 ) -> ArraySequence[Any] | tuple[ArraySequence[Any], ...]:
@@ -31,7 +31,8 @@ def sequence_map(
         The further arguments of `body`: of a sequence, which must be as long as the first, the element at the same
         position; an array as it is.
     body : callable
-        Called as ``body(element, *others)``; returns an array, or a tuple of arrays, as many in each call.
+        Called as ``body(element, *others)``; returns an array, or a tuple of arrays, as many in each call.  It may also
+        be the second argument: ``sequence_map(sequence, body)``.
     n_outputs : int, optional
         How many arrays `body` returns.  Only needed where it may be called for no element.  Default: what it returns,
         and 1 if it is never called.
@@ -64,6 +65,8 @@ def sequence_map(
     >>> list(sa.sequence_map(s, np.asarray(10), body=lambda x, y: x + y))
     [array([10, 11]), array([12, 13])]
     """
+    if body is None and additional and callable(additional[0]):
+        body, additional = additional[0], additional[1:]
     if not callable(body):
         raise TypeError(f"sequence_map: body is a {type(body).__name__}; expected a function")
     sequence = as_sequence(sequence, operator="sequence_map")
@@ -118,9 +121,10 @@ def _called(body: Callable[..., Any], calls: Iterable[tuple[Any, ...]]) -> list[
     results: list[Any] = []
     try:
         for arguments in calls:
-            results.append(body(*arguments))  # noqa: PERF401  (their number is needed)
+            results.append(body(*arguments))
     except Exception as error:
-        error.add_note(f"sequence_map: raised by body for element {len(results)}")
+        shape = tuple(arguments[0].shape)
+        error.add_note(f"sequence_map: raised by body for element {len(results)}, which has shape {shape}")
         raise
     return results
 

@@ -317,4 +317,16 @@ def test_an_exception_of_the_body_says_for_which_element():
     sequence = [np.ones(1), np.ones(3), np.ones(2)]
     with pytest.raises(ZeroDivisionError, match="no quotient") as raised:
         sa.sequence_map(sequence, np.ones(1), body=body)
-    assert raised.value.__notes__ == ["sequence_map: raised by body for element 2"]
+    assert raised.value.__notes__ == ["sequence_map: raised by body for element 2, which has shape (2,)"]
+
+
+def test_the_body_may_be_the_second_argument(backend):
+    with backend.current():
+        sequence = sa.ArraySequence([backend.array([1, 2], "int32"), backend.array([3], "int32")])
+        ten = backend.array(10, "int32")
+        doubled = sa.sequence_map(sequence, lambda x: x + x)
+        sa.testing.assert_sequences_equal(doubled, sa.sequence_map(sequence, body=lambda x: x + x))
+        more = sa.sequence_map(sequence, lambda x, y: x + y, ten)
+        sa.testing.assert_sequences_equal(more, sa.sequence_map(sequence, ten, body=lambda x, y: x + y))
+    with pytest.raises(TypeError, match="sequence_map: body is a NoneType; expected a function"):
+        sa.sequence_map(sequence)
