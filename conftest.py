@@ -38,6 +38,7 @@ ABOUT_ONE_LIBRARY = {
     "test_torch.py": {"torch"},
     "test_jax.py": {"jax", "jax-x64"},
     "test_dask.py": {"dask"},
+    "test_dask_collection.py": {"dask"},
     "test_cluster.py": {"dask"},
     "test_kernel_rig.py": {"cupy"},
     "test_nvrtc.py": {"cupy"},

@@ -23,6 +23,7 @@ from seqarray._arguments import (
     rank_of,
 )
 from seqarray._blocks import Blocks
+from seqarray._collection import Collection
 from seqarray._display import html_of, text_of
 from seqarray._dtypes import ONNX_TYPES, as_element_type, element_type_of, itemsize_of, native
 from seqarray._engines.segments import offsets_of
@@ -39,7 +40,7 @@ _INDICES = "an integer, a slice, or a list or 1-D array of integers or bools"
 
 
 @final
-class ArraySequence(Generic[ArrayT]):
+class ArraySequence(Collection, Generic[ArrayT]):
     """An immutable sequence of arrays of one element type, one array library and one device; shapes may differ.
 
     It is the value of ONNX's ``seq(tensor(...))``.  Every operator that changes a sequence returns a new one and shares
@@ -183,35 +184,6 @@ class ArraySequence(Generic[ArrayT]):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _unpickled, pickled(self._kind, self._blocks)
-
-    def __dask_graph__(self) -> Any:
-        """Return the graph of lazy elements; None, which dask takes for no collection of its own, if there are none."""
-        library = self._kind.library
-        return library.task_graph(_blocks.to_arrays(self._blocks)) if self._length and library is not None else None
-
-    def __dask_keys__(self) -> list[Any]:
-        return [array.__dask_keys__() for array in self._lazy()]
-
-    def __dask_layers__(self) -> tuple[str, ...]:
-        return tuple(dict.fromkeys(chain.from_iterable(array.__dask_layers__() for array in self._lazy())))
-
-    def __dask_postcompute__(self) -> tuple[Any, tuple[Any, ...]]:
-        return _computed, ([array.__dask_postcompute__() for array in self._lazy()], self.dtype)
-
-    def __dask_postpersist__(self) -> tuple[Any, tuple[Any, ...]]:
-        return _persisted, ([array.__dask_postpersist__() for array in self._lazy()],)
-
-    @property
-    def __dask_optimize__(self) -> Any:
-        return self._lazy()[0].__dask_optimize__
-
-    @property
-    def __dask_scheduler__(self) -> Any:
-        return self._lazy()[0].__dask_scheduler__
-
-    def _lazy(self) -> Sequence[Any]:
-        """Return the elements, which dask asks for the rest of its protocol once it has got a graph."""
-        return _blocks.to_arrays(self._blocks)
 
     def to(
         self, device: Any = None, *, xp: Any = None, copy: bool | None = None, non_blocking: bool = False
@@ -544,19 +516,6 @@ class ArraySequence(Generic[ArrayT]):
 
 
 Sequence.register(ArraySequence)
-
-
-def _computed(results: Sequence[Any], finalizers: Sequence[tuple[Any, tuple[Any, ...]]], dtype: Any) -> Any:
-    """Return the sequence of the values of lazy elements; dask has scalars for those of rank 0."""
-    values = [finalize(result, *rest) for result, (finalize, rest) in zip(results, finalizers, strict=True)]
-    return ArraySequence([value if hasattr(value, "ndim") else np.asarray(value, dtype=dtype) for value in values])
-
-
-def _persisted(
-    graph: Any, rebuilders: Sequence[tuple[Any, tuple[Any, ...]]], *, rename: Any = None
-) -> ArraySequence[Any]:
-    """Return the sequence of lazy elements whose tasks are those of another graph, such as computed ones."""
-    return ArraySequence([rebuild(graph, *rest, rename=rename) for rebuild, rest in rebuilders])
 
 
 def make(kind: Kind, blocks: Blocks, length: int) -> ArraySequence[Any]:

@@ -155,8 +155,22 @@ def test_lazy_sequences_are_computed_by_workers(client):
 
 
 def test_a_lazy_sequence_is_a_collection_of_the_cluster(client):
-    pieces = sa.split_to_sequence(da.arange(20, chunks=4), [7, 0, 13])
-    expected = [np.arange(7), np.arange(0), np.arange(7, 20)]
-    assert_sequences_equal(client.compute(pieces).result(), expected)
-    kept = client.persist(pieces)
-    assert_sequences_equal(client.gather(client.compute(kept)), expected)
+    values = np.arange(60.0).reshape(20, 3)
+    pieces = sa.split_to_sequence(da.from_array(values, chunks=(4, 2)), [7, 0, 13])
+    expected = [values[:7], values[7:7], values[7:]]
+    future = client.compute(pieces)
+    assert_sequences_equal(future.result(), expected)
+    persisted = client.persist(pieces)
+    assert sa.ArraySequence([persisted[0]]).shapes == ((7, 3),)
+    for computed in (persisted.compute(), client.gather(client.compute([persisted[1:]]))[0]):
+        assert_sequences_equal(computed, expected[-len(computed) :])
+    assert dask.delayed(len)(persisted).compute() == 3
+
+
+def test_workers_count_the_memory_of_sequences(client):
+    data = client.scatter(sa.split_to_sequence(np.zeros(100_000), 1000))
+    nbytes = client.run_on_scheduler(lambda dask_scheduler: dask_scheduler.tasks[data.key].nbytes)
+    assert 800_000 <= nbytes < 900_000
+    squares = client.submit(lambda s: sa.sequence_map(s, body=lambda x: x * x), data)
+    assert len(squares.result()) == 100
+    assert client.run_on_scheduler(lambda dask_scheduler: dask_scheduler.tasks[squares.key].nbytes) >= 800_000

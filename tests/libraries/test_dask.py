@@ -355,7 +355,7 @@ def test_arrays_of_rank_0_arrive_as_such(value):
 def test_lazy_sequences_are_collections_and_others_are_not():
     parts = sa.split_to_sequence(lazy(np.arange(6)), [1, 5])
     assert dask.is_dask_collection(parts)
-    assert not dask.is_dask_collection(parts[:0])
+    assert dask.is_dask_collection(parts[:0])
     assert not dask.is_dask_collection(sa.ArraySequence([np.ones(2)]))
 
 
