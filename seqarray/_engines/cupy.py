@@ -139,18 +139,9 @@ def _lines(shapes: Sequence[Shape], axis: int, stack: bool) -> tuple[Shape, Shap
 
     The lengths along the axis are one int if they are equal.
     """
-    first, count = shapes[0], len(shapes)
-    if shapes.count(first) == count:
-        return _line(first, axis, stack)
-    before, after = first[:axis], first[axis + 1 :]
-    if (
-        stack
-        or list(map(len, shapes)).count(len(first)) != count
-        or [shape[axis + 1 :] for shape in shapes].count(after) != count
-        or (axis and [shape[:axis] for shape in shapes].count(before) != count)
-    ):
-        raise ValueError("shapes differ")
-    return before, after, [shape[axis] for shape in shapes]
+    lengths = plan.lengths_along(shapes, axis, stack)
+    before, after, _ = _line(shapes[0], axis, stack)
+    return before, after, lengths
 
 
 # Planning a join.

@@ -52,8 +52,7 @@ def _unstacked(arrays: Sequence[NumPyArray], axis: int) -> tuple[Sequence[NumPyA
     np.stack creates a view of every array.
     """
     first = arrays[0].shape
-    if [array.shape for array in arrays].count(first) != len(arrays):
-        raise ValueError("shapes differ")
+    plan.lengths_along([array.shape for array in arrays], axis, stack=True)
     if axis == len(first):
         return [array[..., np.newaxis] for array in arrays], None
     return arrays, (*first[:axis], len(arrays), *first[axis:])
@@ -62,15 +61,9 @@ def _unstacked(arrays: Sequence[NumPyArray], axis: int) -> tuple[Sequence[NumPyA
 def _joined_shape(arrays: Sequence[NumPyArray], axis: int) -> tuple[list[int], Shape]:
     """Return the lengths of arrays along an axis and the shape of their join; raise a ValueError if there is none."""
     shapes = [array.shape for array in arrays]
-    first, count = shapes[0], len(shapes)
-    before, after = first[:axis], first[axis + 1 :]
-    if shapes.count(first) == count:
-        sizes = [first[axis]] * count
-    elif any(len(s) != len(first) or s[:axis] != before or s[axis + 1 :] != after for s in shapes):
-        raise ValueError("shapes differ")
-    else:
-        sizes = [shape[axis] for shape in shapes]
-    return sizes, (*before, sum(sizes), *after)
+    lengths = plan.lengths_along(shapes, axis)
+    sizes = [lengths] * len(shapes) if isinstance(lengths, int) else lengths
+    return sizes, (*shapes[0][:axis], sum(sizes), *shapes[0][axis + 1 :])
 
 
 def _check_dtypes(arrays: Sequence[NumPyArray], dtype: np.dtype[Any], casting: Any) -> None:

@@ -46,6 +46,24 @@ def matrix(shape: Shape, axis: int) -> Matrix:
     return Matrix(prod(shape[:axis]), shape[axis], prod(shape[axis + 1 :]))
 
 
+def lengths_along(shapes: Sequence[Shape], axis: int, stack: bool = False) -> int | list[int]:
+    """Return the lengths along the axis of a join, as one int if the shapes are equal.
+
+    A ValueError, which the operator explains, if lengths differ elsewhere, or anywhere with `stack`.
+    """
+    first, count = shapes[0], len(shapes)
+    if shapes.count(first) == count:
+        return 1 if stack else first[axis]
+    if (
+        stack
+        or list(map(len, shapes)).count(len(first)) != count
+        or [shape[axis + 1 :] for shape in shapes].count(first[axis + 1 :]) != count
+        or (axis and [shape[:axis] for shape in shapes].count(first[:axis]) != count)
+    ):
+        raise ValueError("shapes differ")
+    return [shape[axis] for shape in shapes]
+
+
 def shares(length: int, nbytes: int, count: int, head_start: int) -> list[int]:
     """Return bounds that divide an axis among `count` threads.
 
