@@ -28,6 +28,11 @@ def test_every_error_names_its_operator(backend):
     FUZZERS["arguments"](backend, 5, 1500)
 
 
+@pytest.mark.backends("numpy", "array-api-strict", "torch", "cupy")
+def test_operators_agree_on_what_was_pickled(backend):
+    FUZZERS["pickles"](backend, 3, 300)
+
+
 @pytest.mark.backends("numpy")
 def test_operators_agree_in_threads_and_recycled_memory(backend):
     FUZZERS["threads"](backend, 2, 1500)
@@ -40,7 +45,7 @@ def test_a_fuzzer_notices_a_wrong_value(backend):
         history.add(sa.ArraySequence([array]), [model + 1])
 
 
-@pytest.mark.backends("numpy", "torch", "array-api-strict")
+@pytest.mark.backends("numpy", "torch", "array-api-strict", "cupy")
 def test_operations_leave_no_objects_behind(backend):
     assert growth(backend, 3000).objects < 100
 

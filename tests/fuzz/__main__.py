@@ -1,7 +1,7 @@
 """Runs a fuzzer for long: `python -m tests.fuzz NAME [--backend numpy] [--cases 100000] [--seed 0]`.
 
-The names are arguments, operators, edits, threads, forks and memory.  A case is one operation.  Exit status 1 if one is
-wrong.
+The names are arguments, operators, edits, pickles, threads, forks and memory.  A case is one operation.  Exit status 1
+if one is wrong.  Damaged models have a command of their own, `python -m tests.onnx.fuzz`.
 """
 
 from __future__ import annotations

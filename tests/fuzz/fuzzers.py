@@ -14,6 +14,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from copy import deepcopy
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -93,7 +94,17 @@ class Histories:
             self.chance.choice([self.construct, self.construct, self.split])()
             return
         sequence, model = self.chance.choice(self.versions)
-        steps = [self.insert, self.erase, self.cut, self.at, self.duplicate, self.join, self.join, self.map]
+        steps = [
+            self.insert,
+            self.erase,
+            self.cut,
+            self.choose,
+            self.at,
+            self.duplicate,
+            self.join,
+            self.join,
+            self.map,
+        ]
         self.chance.choice(steps)(sequence, model)
 
     def construct(self) -> None:
@@ -153,6 +164,21 @@ class Histories:
         ends = [self.chance.choice([None, self.chance.randrange(-9, 9)]) for _ in range(2)]
         which = slice(*ends, self.chance.choice([None, 1, 2, 3, -1, -2]))
         self.add(sequence[which], model[which])
+
+    def choose(self, sequence: Any, model: Model) -> None:
+        if self.chance.randrange(2):
+            mask = [self.chance.random() < 0.5 for _ in model]
+            places, which = [place for place, wanted in enumerate(mask) if wanted], mask
+        else:
+            count = self.chance.choice([0, 1, 3, 80]) if model else 0
+            places = which = [self.chance.randrange(-len(model), len(model)) for _ in range(count)]
+        as_array = self.chance.random() < 0.5
+        chosen = (
+            sequence[np.asarray(which, dtype=bool if which and type(which[0]) is bool else int)]
+            if as_array
+            else sequence[which]
+        )
+        self.add(chosen, [model[place] for place in places])
 
     def at(self, sequence: Any, model: Model) -> None:
         if model:
@@ -230,6 +256,30 @@ def edits(backend: Any, seed: int, cases: int) -> None:
     Histories(backend, seed, edits=True).run(cases)
 
 
+def pickled(value: Any, protocol: int) -> Any:
+    """Return what is unpickled; with protocol 5, large arrays go out of band."""
+    if protocol < 5:
+        return pickle.loads(pickle.dumps(value, protocol))
+    buffers: list[pickle.PickleBuffer] = []
+    data = pickle.dumps(value, protocol, buffer_callback=buffers.append)
+    return pickle.loads(data, buffers=buffers)
+
+
+def pickles(backend: Any, seed: int, cases: int) -> None:
+    """Run operators, and go on with what is unpickled of all versions together, and of some of them alone."""
+    history = Histories(backend, seed, edits=False)
+    for _ in range(max(1, cases // 10)):
+        history.run(9)
+        sequences = [sequence for sequence, _ in history.versions]
+        protocol = history.chance.randrange(2, 6)  # earlier ones cannot pickle arrays of array-api-strict
+        together = history.chance.choice([deepcopy, partial(pickled, protocol=protocol)])
+        again = together(sequences) if history.chance.randrange(2) else list(map(together, sequences))
+        models = [model for _, model in history.versions]
+        history.versions = []
+        for sequence, model in zip(again, models, strict=True):
+            history.add(sequence, model)
+
+
 def threads(backend: Any, seed: int, cases: int) -> None:
     """Run operators in three threads at once, whose copies are divided among workers, into recycled memory."""
     failures: list[BaseException] = []
@@ -290,6 +340,7 @@ FUZZERS: dict[str, Callable[[Any, int, int], None]] = {
     "arguments": arguments,
     "operators": operators,
     "edits": edits,
+    "pickles": pickles,
     "threads": threads,
     "forks": forks,
 }
