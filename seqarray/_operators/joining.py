@@ -119,6 +119,7 @@ def view_of(
     if alone and isinstance(block, Run) and stack == block.cut.dropped and axis == block.cut.axis:
         source, view = block.base, block.rejoined()
     if alone and isinstance(block, PackedRun) and not stack:
+        check_joinable(block.shapes, axis, operator=operator, stack=stack)  # before they are lost in a row of items
         view = block.rejoined(axis)
     if alone and view is None and len(block) == 1:
         source = block[0]

@@ -642,3 +642,12 @@ def test_a_single_chunk_of_a_copied_split_is_joined_as_a_view(backend, sizes, co
     with backend.current():
         joined[...] = -1
     assert_arrays_equal(joined, chunk[0])
+
+
+@pytest.mark.parametrize("copy", [True, None, False])
+@pytest.mark.parametrize(("shapes", "axis"), [([(1, 1), (0, 5)], 0), ([(1, 5, 0), (1, 0, 1)], -2), ([(2,), (2, 1)], 0)])
+def test_packed_elements_that_do_not_fit_are_refused_as_views_too(backend, shapes, axis, copy):
+    arrays = [backend.array(np.zeros(shape, np.float32)) for shape in shapes]
+    packed = sa.sequence_construct(*arrays, copy=True)
+    with pytest.raises(ValueError, match=r"^concat_from_sequence: element 1 has shape"):
+        sa.concat_from_sequence(packed, axis=axis, copy=copy)
