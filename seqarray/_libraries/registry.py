@@ -53,8 +53,9 @@ _unannounced: list[Library] = []
 #: Two threads that meet a library at once must get one object for it; a signal handler may meet one in between.
 _adding = threading.RLock()
 _by_type: dict[type, Library] = {np.ndarray: NUMPY}
-#: Programs can make classes without end; beyond this many, the types that were met first are forgotten.
+#: Programs can make classes and namespaces without end; beyond this many, those that were met first are forgotten.
 _MOST_TYPES = 1024
+_MOST_LIBRARIES = 256
 #: Namespaces that users name, and the library of the arrays that they make.
 _others: list[tuple[Any, Library]] = []
 
@@ -136,9 +137,18 @@ def _add(namespace: Any) -> Library:
     library = _CLASSES.get(name_of(namespace), Other)(namespace)
     # torch.compile does not trace import_module.
     library.engine = loaded(library.engine_module) or importlib.import_module(library.engine_module)
+    if len(_libraries) >= _MOST_LIBRARIES:
+        _forget(next(met for met in _libraries if isinstance(met, Other)))
     _libraries.append(library)
     _unannounced.append(library)
     return library
+
+
+def _forget(library: Library) -> None:
+    _libraries.remove(library)
+    _others[:] = [other for other in _others if other[1] is not library]
+    for array_type in [known for known, met in _by_type.items() if met is library]:
+        del _by_type[array_type]
 
 
 def _announce() -> None:

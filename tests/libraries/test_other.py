@@ -411,6 +411,20 @@ def test_types_are_not_remembered_without_end():
     assert sa.ArraySequence([X]).namespace is sa.sequence_empty(xp="numpy").namespace
 
 
+def test_namespaces_are_not_remembered_without_end():
+    made = []
+    for number in range(300):
+        array_type = type("Many", (bare.Readable,), {})
+        xp = namespace(f"many{number}", array_type)
+        assert sa.sequence_empty(xp=xp).namespace is xp
+        assert sa.ArraySequence([array_type(X)]).namespace is xp
+        made.append(weakref.ref(array_type))
+    del array_type, xp
+    gc.collect()
+    assert sum(each() is not None for each in made) <= 256
+    assert sa.ArraySequence([bare.Readable(X)]).to(xp="numpy")[0].tolist() == X.tolist()
+
+
 @pytest.mark.backends("numpy", "dask", "cupy")
 def test_metadata_of_a_dtype_stay_with_it(backend):
     with_metadata = np.dtype("i1", metadata={"enum": {"A": 1}})
