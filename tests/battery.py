@@ -1,4 +1,4 @@
-"""What an array library can do here, in 54 checks of every operator: ``python -m tests.battery MODULE``.
+"""What an array library can do here, in 62 checks of every operator: ``python -m tests.battery MODULE``.
 
 MODULE is an array namespace that makes its arrays with `asarray`, such as ``mlx.core`` or ``ndonnx``.
 """
@@ -158,6 +158,19 @@ def _checks(xp: Any, make: Callable[[np.ndarray], Any]) -> Iterator[tuple[str, C
     yield "opset.run Split", lambda: run("Split", [array()], 2, axis=1), [x[:, :2], x[:, 2:]]
     yield "opset.run SplitToSequence", lambda: run("SplitToSequence", [array(), np.asarray(sizes)]), parts
     yield "opset.run ConcatFromSequence", lambda: run("ConcatFromSequence", [sequence()], axis=0), x
+    padded = np.zeros((3, 3, 4), np.float32)
+    for row, part in zip(padded, parts, strict=True):
+        row[: len(part)] = part
+    mask = np.arange(3) < np.asarray([[3], [1]])
+    twice = [np.concatenate([part, part]) for part in parts]
+    yield "pack", lambda: sa.pack(sequence())[0], x
+    yield "unpack", lambda: sa.unpack(array(), [0, 3, 4, 6]), parts
+    yield "unpack, copy=True", lambda: sa.unpack(array(), [0, 3, 4, 6], copy=True), parts
+    yield "pad", lambda: sa.pad_sequence(sequence()), padded
+    yield "unpad", lambda: sa.unpad_sequence(array(padded), sizes), parts
+    yield "mask", lambda: sa.sequence_mask([3, 1], xp=xp), mask
+    yield "concat_each", lambda: sa.concat_each(sequence(), sequence()), twice
+    yield "choose", lambda: sequence()[[2, 0]], [c, a]
     yield "to NumPy", lambda: sequence().to(xp="numpy"), parts
     yield "from NumPy", lambda: sa.ArraySequence(parts).to(xp=xp), parts
     yield "pickle", lambda: pickle.loads(pickle.dumps(sequence())), parts

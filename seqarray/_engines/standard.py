@@ -70,7 +70,7 @@ def gather(sources: Sequence[tuple[Array, Segments]], count: int, kind: Kind, fi
     library: Any = kind.library
     xp = library.namespace
     with library.on_device(kind.device):
-        arrays = [array if array.dtype == kind.dtype else xp.astype(array, kind.dtype) for array, _ in sources]
+        arrays = [array if array.dtype == kind.dtype else library.converted(array, kind.dtype) for array, _ in sources]
         if fill is not None:
             row = (1, *arrays[0].shape[1:])
             arrays.append(library.filled(row, fill, kind.dtype, kind.device))

@@ -160,7 +160,7 @@ class Library:
 
     def filled(self, shape: tuple[int, ...], fill: HostArray, dtype: Any, device: Device) -> Array:
         """Return a new array that holds one value, given as a 0-d NumPy array."""
-        return self.namespace.full(shape, fill.item(), dtype=dtype, device=device)
+        return self.namespace.full(shape, fill.item(), dtype=dtype, **self.creation_options(device))
 
     def reshaped(self, array: Array, shape: tuple[int, ...]) -> Array:
         """Return an array in another shape."""
@@ -168,7 +168,8 @@ class Library:
 
     def taken(self, array: Array, rows: HostArray, device: Device) -> Array:
         """Return a new array of the rows of one on a device, whose numbers are given as a NumPy array."""
-        return self.namespace.take(array, self.namespace.asarray(rows, device=device), axis=0)
+        numbers = self.namespace.asarray(rows, **self.creation_options(device))
+        return self.namespace.take(array, numbers, axis=0)
 
     # Devices.
 

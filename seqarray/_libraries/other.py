@@ -6,7 +6,7 @@ import inspect
 import sys
 from collections.abc import Iterator, Sequence
 from copy import deepcopy
-from itertools import product
+from itertools import pairwise, product
 from math import isnan
 from typing import Any
 
@@ -52,6 +52,19 @@ class Other(Library):
         if hasattr(self.namespace, "astype"):
             return super().converted(array, dtype)
         return self._copied(array, dtype=dtype)
+
+    def filled(self, shape: tuple[int, ...], fill: HostArray, dtype: Any, device: Device) -> Array:
+        return self._copied(np.full(shape, fill), dtype=dtype, **self.creation_options(device))
+
+    def taken(self, array: Array, rows: HostArray, device: Device) -> Array:
+        """Return rows of an array; of lazy ones by slices: cubed takes as many as there are in their own order."""
+        if hasattr(self.namespace, "take") and not self.is_lazy(array):
+            return super().taken(array, rows, device)
+        bounds = [0, *(np.flatnonzero(np.diff(rows) != 1) + 1).tolist(), len(rows)]
+        pieces = [array[int(rows[start]) : int(rows[stop - 1]) + 1, ...] for start, stop in pairwise(bounds) if stop]
+        if len(pieces) < 2:
+            return self._copied(pieces[0] if pieces else array[:0, ...])
+        return self.namespace.concat([self.namespace.asarray(piece) for piece in pieces], axis=0)
 
     def is_lazy(self, array: Array) -> bool:
         """Return whether an array has to be computed, for which lazy libraries have a method."""

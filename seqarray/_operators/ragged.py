@@ -27,7 +27,7 @@ from seqarray._engines.segments import Integers, Segments, offsets_of
 from seqarray._kind import Kind, admit, kind_of_copies
 from seqarray._libraries import NUMPY, Array, library_of, resolve_library, same_device
 from seqarray._operators.joining import view_of
-from seqarray._operators.splitting import splittable
+from seqarray._operators.splitting import as_blocks, splittable, views
 from seqarray._sequence import ArraySequence, as_sequence, make
 from seqarray._views import Cut, PackedRun, Run, reshaped
 
@@ -156,7 +156,7 @@ def unpack(values: Array, offsets: Any, /, *, axis: int = 0, copy: bool | None =
     if library.slices_are_copies and copy is False:
         raise ValueError(f"unpack: {library.name} has no views, so chunks need a copy; pass copy=True or copy=None")
     starts, stops = _columns(bounds)
-    return make(kind, (Run(library.own_view(x), Cut(tuple(x.shape), axis), starts, stops),), len(starts))
+    return make(kind, views(x, Cut(tuple(x.shape), axis), starts, stops, kind, copy, "unpack"), len(starts))
 
 
 def _columns(bounds: Integers) -> tuple[Column, Column]:
@@ -356,7 +356,7 @@ def unpad_sequence(
     source = reshaped(array, (count * rows * padded, *after))
     values = engine_for(kind, operator).gather([(source, segments)], int(offsets[-1]) * rows, kind)
     run = _run_of(values, (*before, int(offsets[-1]), *after), axis, offsets)
-    return make(kind_of_copies(kind), (run,), count)
+    return make(kind_of_copies(kind), as_blocks(run, kind.library), count)
 
 
 def sequence_mask(lengths: Any, /, *, length: int | None = None, xp: Any = None, device: Any = None) -> Array:
@@ -428,8 +428,8 @@ def sequence_mask(lengths: Any, /, *, length: int | None = None, xp: Any = None,
         dtype = library.widest_integer(device)
         if host is not None:
             lengths = library.from_host([host], dtype, device, copy=None, operator=operator)[0]
-        places = namespace.arange(padded, dtype=dtype, device=device)
-        return places < namespace.astype(lengths, dtype)[..., None]
+        places = namespace.arange(padded, dtype=dtype, **library.creation_options(device))
+        return places < library.converted(lengths, dtype)[..., None]
 
 
 def concat_each(*sequences: Any, axis: int = 0) -> ArraySequence[Any]:
@@ -512,9 +512,10 @@ def concat_each(*sequences: Any, axis: int = 0) -> ArraySequence[Any]:
     if not regular:
         sums = np.sum(lengths, axis=0).tolist()
         joined = [(*shape[:axis], total, *shape[axis + 1 :]) for shape, total in zip(own, sums, strict=True)]
-        return make(kind, (PackedRun.of_shapes(values, joined),), length)
+        return make(kind, as_blocks(PackedRun.of_shapes(values, joined), kind.library), length)
     bounds = offsets_of(width)
-    return make(kind, (_run_of(values, (*before, int(bounds[-1]), *after), axis, bounds),), length)
+    run = _run_of(values, (*before, int(bounds[-1]), *after), axis, bounds)
+    return make(kind, as_blocks(run, kind.library), length)
 
 
 def _run_of(values: Array, shape: Shape, axis: int, bounds: Integers) -> Run:

@@ -21,11 +21,11 @@ from seqarray._arguments import (
     raise_named,
     rank_of,
 )
-from seqarray._blocks import Blocks, to_arrays
+from seqarray._blocks import Blocks, from_arrays, to_arrays
 from seqarray._kind import Kind, as_array, kind_of, kind_of_copies
 from seqarray._libraries import Array
 from seqarray._sequence import ArraySequence, make
-from seqarray._views import Cut, Run
+from seqarray._views import AnyRun, Cut, Run
 
 
 def split_to_sequence(
@@ -208,13 +208,25 @@ def _chunks(x: Array, cut: Cut, starts: Column, stops: Column, kind: Kind, copy:
         if len(starts) == 1 and not cut.dropped:
             return ((x,),)
         raise ValueError(f"{operator}: {library.name} has no views, so chunks need a copy; pass copy=True or copy=None")
+    return views(x, cut, starts, stops, kind, copy, operator)
+
+
+def views(x: Array, cut: Cut, starts: Column, stops: Column, kind: Kind, copy: bool | None, operator: str) -> Blocks:
+    """Return chunks of an array as views; as copies, unless `copy` is False, where slices are of another library."""
+    library: Any = kind.library
     run = Run(library.own_view(x), cut, starts, stops)
-    if library.may_slice_into_others and not library.is_own(run[0]):
-        if copy is False:
-            raise ValueError(
-                f"{operator}: slices of {library.name} arrays are of type {type(run[0]).__qualname__}, so chunks need "
-                "a copy; pass copy=True or copy=None"
-            )
-        copies: Blocks = library.engine.split(x, cut, starts, stops, kind)
-        return copies
-    return (run,)
+    if copy is False and not _has_own_chunks(run, library):
+        raise ValueError(
+            f"{operator}: slices of {library.name} arrays are of type {type(run[0]).__qualname__}, so chunks need "
+            "a copy; pass copy=True or copy=None"
+        )
+    return as_blocks(run, library)
+
+
+def as_blocks(run: AnyRun, library: Any) -> Blocks:
+    """Return a run as blocks, of arrays where slices of its base are arrays of another library."""
+    return (run,) if _has_own_chunks(run, library) else from_arrays(list(map(library.copy_of, run)))
+
+
+def _has_own_chunks(run: AnyRun, library: Any) -> bool:
+    return not library.may_slice_into_others or not len(run) or library.is_own(run[0])

@@ -59,6 +59,9 @@ class BareArray:
     def __add__(self, other):
         return type(self)(self.values + other.values)
 
+    def __lt__(self, other):
+        return type(self)(self.values < other.values)
+
     def __mul__(self, other):
         return type(self)(self.values * other.values)
 
@@ -86,6 +89,10 @@ def concat(arrays, axis=0):
 
 def stack(arrays, axis=0):
     return type(arrays[0])(np.stack([array.values for array in arrays], axis=axis))
+
+
+def arange(stop, dtype=None):
+    return Readable(np.arange(stop, dtype=dtype.name))
 
 
 def reshape(array, shape):

@@ -31,7 +31,7 @@ def test_every_operator_works_on_each_library_but_for_what_it_cannot_do(backend)
     with backend.current():
         failed, count = battery.failures(backend.xp, backend.array)
     assert failed.keys() == expected.get(backend.name, set()), failed
-    assert count == 54
+    assert count == 62
 
 
 def test_the_standard_s_options_may_be_missing():
@@ -201,6 +201,22 @@ def test_chunks_are_arrays_of_the_library():
             assert {type(chunk) for chunk in chunks} == {bare.Readable}
             assert [to_numpy(chunk).tolist() for chunk in chunks] == [chunk.tolist() for chunk in expected]
     assert {type(chunk) for chunk in sa.split(Sliced(X), [1, 2], copy=None)} == {bare.Readable}
+    assert {type(chunk) for chunk in sa.unpack(Sliced(X), [0, 1, 3])} == {bare.Readable}
+
+
+def test_new_chunks_are_arrays_of_the_library(monkeypatch):
+    monkeypatch.setattr(bare, "Readable", Sliced)
+    results = [
+        sa.unpad_sequence(Sliced(X[:, :, None]), [1, 2, 0]),
+        sa.concat_each([Sliced(X), Sliced(X[:1])], [Sliced(X[1:]), Sliced(X)]),
+        sa.concat_each([Sliced(X), Sliced(X.T)], [Sliced(X), Sliced(X.T)]),
+    ]
+    for chunks in results:
+        assert {type(chunk) for chunk in chunks} == {Sliced}
+    assert [to_numpy(chunk).tolist() for chunk in results[1]] == [
+        [*X.tolist(), *X[1:].tolist()],
+        [X[0].tolist(), *X.tolist()],
+    ]
 
 
 def test_a_join_is_an_array_of_the_library():
@@ -222,6 +238,8 @@ def test_views_that_there_are_not_are_refused():
         sa.split_to_sequence(Sliced(X), 1, copy=False)
     with pytest.raises(ValueError, match=r"^split: slices of .* are of type ndarray"):
         sa.split(Sliced(X), num_outputs=3, copy=False)
+    with pytest.raises(ValueError, match=r"^unpack: slices of .* are of type ndarray"):
+        sa.unpack(Sliced(X), [0, 3], copy=False)
     with pytest.raises(ValueError, match=r"^concat_from_sequence: joining 1 .* takes a copy"):
         sa.concat_from_sequence([Sliced(X)], axis=0, new_axis=1, copy=False)
 
@@ -229,12 +247,14 @@ def test_views_that_there_are_not_are_refused():
 # Namespaces of one package.
 
 
-def namespace(name, array_type):
+def namespace(module_name, array_type):
     """Return a namespace whose arrays are of a type; its functions are those of `bare`."""
-    made = types.ModuleType(name)
+    made = types.ModuleType(module_name)
     made.asarray = lambda values, dtype=None: array_type(bare.asarray(values, dtype).values)
     made.zeros = lambda shape: array_type(np.zeros(shape))
-    made.concat, made.stack, made.float32, made.int64 = bare.concat, bare.stack, bare.float32, bare.int64
+    made.arange = lambda stop, dtype=None: array_type(np.arange(stop, dtype=dtype.name))
+    for name in ("concat", "stack", "reshape", "float32", "int64"):
+        setattr(made, name, getattr(bare, name))
     array_type.__array_namespace__ = lambda self, api_version=None: made
     return made
 
