@@ -10,11 +10,12 @@ except ImportError as error:
 
 from seqarray.onnx import backend
 from seqarray.onnx._load.value_protos import from_proto, to_proto
+from seqarray.onnx._lower.lowering import lower
 from seqarray.onnx._program import Program, prepare
 
 del _onnx
 
-__all__ = ["Program", "backend", "from_proto", "prepare", "to_proto"]
+__all__ = ["Program", "backend", "from_proto", "lower", "prepare", "to_proto"]
 
 
 def __dir__() -> list[str]:

@@ -52,7 +52,7 @@ def test_bytes_that_hold_no_model_are_refused(content, tmp_path):
 
 def test_public_names_are_what_dir_lists():
     names = {name for name in dir(seqarray.onnx) if not name.startswith("__")}
-    assert names == set(seqarray.onnx.__all__) == {"Program", "backend", "from_proto", "prepare", "to_proto"}
+    assert names == set(seqarray.onnx.__all__) == {"Program", "backend", "from_proto", "lower", "prepare", "to_proto"}
 
 
 def test_importing_seqarray_does_not_import_onnx():
