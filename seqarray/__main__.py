@@ -1,4 +1,4 @@
-"""``python -m seqarray``: which array libraries are usable here; ``python -m seqarray run``: runs an ONNX model."""
+"""``python -m seqarray``: which array libraries are usable here; with ``run`` or ``lower``, what to do with a model."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _HEADINGS = ("library", "version", "device", "string", "bfloat16", "float8", "in
 
 
 def main(arguments: Sequence[str] = ()) -> int:
-    """Print the table, or run a model.
+    """Print the table, or run or lower a model.
 
     Parameters
     ----------
@@ -31,12 +31,13 @@ def main(arguments: Sequence[str] = ()) -> int:
         The exit status: 0; 1 if an output of a model differs from the one stored with it; 2 if the arguments, or the
         files that they name, are not valid.
     """
-    if list(arguments[:1]) == ["run"]:
-        return _run_model(arguments[1:])
+    if list(arguments[:1]) in (["run"], ["lower"]):
+        return _with_model(arguments[0], arguments[1:])
     argparse.ArgumentParser(
         prog="python -m seqarray",
         description="Show which array libraries and devices are usable here, and what each can hold.",
-        epilog="python -m seqarray run MODEL.onnx runs an ONNX model; python -m seqarray run --help says more.",
+        epilog="python -m seqarray run MODEL.onnx runs an ONNX model, python -m seqarray lower MODEL.onnx -o OUT.onnx "
+        "rewrites it without sequences; --help after run or lower says more.",
     ).parse_args(arguments)
     print(f"seqarray {__version__}, Python {sys.version.split()[0]}")
     rows = [_HEADINGS, *(row for library in LIBRARIES for row in _rows(library))]
@@ -46,16 +47,14 @@ def main(arguments: Sequence[str] = ()) -> int:
     return 0
 
 
-def _run_model(arguments: Sequence[str]) -> int:
+def _with_model(name: str, arguments: Sequence[str]) -> int:
     try:
-        command: Any = importlib.import_module("seqarray.onnx._cli")
+        command: Any = importlib.import_module("seqarray.onnx._cli" if name == "run" else "seqarray.onnx._lower.cli")
     except ImportError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
     parser = argparse.ArgumentParser(
-        prog="python -m seqarray run",
-        description="Run an ONNX model, print the type and shape of each output, and compare it with the stored one.",
-        epilog="Exit status: 1 if an output differs from the stored one, 2 if something is wrong with what was given.",
+        prog=f"python -m seqarray {name}", description=command.DESCRIPTION, epilog=command.EPILOG
     )
     command.add_arguments(parser)
     status: int = command.run(parser.parse_args(arguments))

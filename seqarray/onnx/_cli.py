@@ -19,6 +19,9 @@ from seqarray.onnx._program import Program, prepare
 from seqarray.onnx._run.placement import download_value
 from seqarray.onnx._test_data import find_data_sets, read_folder, read_npz, write_value
 
+DESCRIPTION = "Run an ONNX model, print the type and shape of each output, and compare it with the stored one."
+EPILOG = "Exit status: 1 if an output differs from the stored one, 2 if something is wrong with what was given."
+
 #: Tolerances for floating-point outputs, those of onnx's own tests.
 TOLERANCE = {"rtol": 1e-3, "atol": 1e-7}
 
