@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
 from typing import Any
 
-from seqarray._libraries import LIBRARIES, Library, on_new_library
+import numpy as np
+
+from seqarray._libraries import LIBRARIES, Library, PytreeNode, on_new_library
 from seqarray._pickling import declared_type
 from seqarray._sequence import ArraySequence, rebuilt
 
@@ -30,8 +33,9 @@ def register_pytrees() -> None:
     >>> import seqarray as sa
     >>> sa.register_pytrees()
     """
+    node = PytreeNode(ArraySequence, _flatten, _unflatten, _dump, _restore)
     for name, library in LIBRARIES.items():
-        if name not in _registered and library.register_pytree(ArraySequence, _flatten, _unflatten):
+        if name not in _registered and library.register_pytree(node):
             _registered.add(name)
 
 
@@ -51,6 +55,28 @@ def _flatten(sequence: ArraySequence[Any]) -> tuple[list[Any], Context]:
 
 def _unflatten(elements: Iterable[Any], context: Context) -> ArraySequence[Any]:
     return rebuilt(*context, tuple(elements))
+
+
+def _dump(context: Context) -> str:
+    """Return a context as text for files of exported programs.
+
+    Raises
+    ------
+    TypeError
+        If an empty sequence has a dtype or a device that is not known from its name.
+    """
+    declared, xp, device = context
+    is_dtype = isinstance(declared, np.dtype)
+    if is_dtype and (declared.names or declared.kind == "T"):
+        raise TypeError(f"ArraySequence: an empty sequence of dtype {declared} cannot be exported")
+    if not isinstance(device, (str, int, type(None))):
+        raise TypeError(f"ArraySequence: an empty sequence on {device!r} cannot be exported; give the device by name")
+    return json.dumps([declared.str if is_dtype else declared, is_dtype, xp, device])
+
+
+def _restore(text: str) -> Context:
+    declared, is_dtype, xp, device = json.loads(text)
+    return np.dtype(declared) if is_dtype else declared, xp, device
 
 
 def _register_for(library: Library) -> None:

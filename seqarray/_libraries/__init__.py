@@ -3,7 +3,7 @@
 Outside this package and the engines, no code depends on the name of a library; it uses the library's object.
 """
 
-from seqarray._libraries.base import Array, Device, HostArray, Library, same_device
+from seqarray._libraries.base import Array, Device, HostArray, Library, PytreeNode, same_device
 from seqarray._libraries.registry import (
     LIBRARIES,
     NUMPY,
@@ -24,6 +24,7 @@ __all__ = [
     "Device",
     "HostArray",
     "Library",
+    "PytreeNode",
     "is_compiling",
     "is_symbolic",
     "library_for",

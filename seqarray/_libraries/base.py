@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from math import prod
-from typing import Any
+from typing import Any, NamedTuple
 
 import array_api_compat
 import numpy as np
@@ -15,9 +15,36 @@ from seqarray._dtypes import ONNX_TYPES, STANDARD_TYPES, extension_dtype, itemsi
 Array = Any
 Device = Any
 HostArray = np.ndarray[Any, Any]
-#: From a container to its leaves and a hashable context, and back.
-Flatten = Callable[[Any], tuple[list[Any], Any]]
-Unflatten = Callable[[Iterable[Any], Any], Any]
+
+
+class PytreeNode(NamedTuple):
+    """A container that takes part in pytrees, as it is registered.
+
+    Attributes
+    ----------
+    node_type : type
+        The container.
+    flatten, unflatten : callable
+        To its leaves and a context that can be hashed, and from these to another one.
+    dump, restore : callable
+        From a context to text, for files of exported programs, and back.
+    """
+
+    node_type: type
+    flatten: Callable[[Any], tuple[list[Any], Any]]
+    unflatten: Callable[[Iterable[Any], Any], Any]
+    dump: Callable[[Any], str]
+    restore: Callable[[str], Any]
+
+    @property
+    def name(self) -> str:
+        """What files of exported programs call it."""
+        return f"seqarray.{self.node_type.__name__}"
+
+    def flatten_with_keys(self, key: Callable[[int], Any], node: Any) -> tuple[list[tuple[Any, Any]], Any]:
+        """Return the leaves, each with a key that is made of its place, and the context."""
+        leaves, context = self.flatten(node)
+        return [(key(place), leaf) for place, leaf in enumerate(leaves)], context
 
 
 class Library:
@@ -71,7 +98,7 @@ class Library:
         return False
 
     @classmethod
-    def register_pytree(cls, node_type: type, flatten: Flatten, unflatten: Unflatten) -> bool:
+    def register_pytree(cls, node: PytreeNode) -> bool:
         """Register a container with the library's pytrees, if it has any and is imported; return whether it was."""
         return False
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 import importlib
 import sys
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from seqarray._dtypes import STANDARD_TYPES
-from seqarray._libraries.base import Array, Device, Flatten, HostArray, Library, Unflatten
+from seqarray._libraries.base import Array, Device, HostArray, Library, PytreeNode
 
 
 class JAX(Library):
@@ -26,18 +27,24 @@ class JAX(Library):
         return sys.modules["jax"]
 
     @classmethod
-    def register_pytree(cls, node_type: type, flatten: Flatten, unflatten: Unflatten) -> bool:
+    def register_pytree(cls, node: PytreeNode) -> bool:
         if "jax" not in sys.modules:
             return False
         tree_util = importlib.import_module("jax.tree_util")
-
-        def flatten_with_keys(node: Any) -> tuple[list[tuple[Any, Any]], Any]:
-            leaves, context = flatten(node)
-            return [(tree_util.SequenceKey(index), leaf) for index, leaf in enumerate(leaves)], context
-
         tree_util.register_pytree_with_keys(
-            node_type, flatten_with_keys, lambda context, leaves: unflatten(leaves, context), flatten
+            node.node_type,
+            partial(node.flatten_with_keys, tree_util.SequenceKey),
+            lambda context, leaves: node.unflatten(leaves, context),
+            node.flatten,
         )
+        export: Any = sys.modules.get("jax.export")
+        if hasattr(export, "register_pytree_node_serialization"):  # since jax 0.4.35
+            export.register_pytree_node_serialization(
+                node.node_type,
+                serialized_name=node.name,
+                serialize_auxdata=lambda context: node.dump(context).encode(),
+                deserialize_auxdata=lambda data: node.restore(data.decode()),
+            )
         return True
 
     def is_lazy(self, array: Array) -> bool:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import importlib
 import sys
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from seqarray._dtypes import ONNX_TYPES, element_type_of, extension_dtype, native
-from seqarray._libraries.base import Array, Device, Flatten, HostArray, Library, Unflatten
+from seqarray._libraries.base import Array, Device, HostArray, Library, PytreeNode
 
 #: Element types whose dtypes torch and NumPy exchange; other types are exchanged as integers of their bits.
 _EXCHANGED = frozenset(
@@ -39,21 +40,18 @@ class Torch(Library):
         return sys.modules["torch"]
 
     @classmethod
-    def register_pytree(cls, node_type: type, flatten: Flatten, unflatten: Unflatten) -> bool:
+    def register_pytree(cls, node: PytreeNode) -> bool:
         if "torch" not in sys.modules:
             return False
         pytree = importlib.import_module("torch.utils._pytree")
-
-        def flatten_with_keys(node: Any) -> tuple[list[tuple[Any, Any]], Any]:
-            leaves, context = flatten(node)
-            return [(pytree.SequenceKey(index), leaf) for index, leaf in enumerate(leaves)], context
-
         pytree.register_pytree_node(
-            node_type,
-            flatten,
-            unflatten,
-            serialized_type_name=f"seqarray.{node_type.__name__}",
-            flatten_with_keys_fn=flatten_with_keys,
+            node.node_type,
+            node.flatten,
+            node.unflatten,
+            serialized_type_name=node.name,
+            to_dumpable_context=node.dump,
+            from_dumpable_context=node.restore,
+            flatten_with_keys_fn=partial(node.flatten_with_keys, pytree.SequenceKey),
         )
         return True
 
