@@ -16,8 +16,8 @@ import pytest
 
 import seqarray as sa
 
-# Doctests are collected by importing, and this module needs CuPy.
-collect_ignore = [] if importlib.util.find_spec("cupy") else ["seqarray/_engines/cupy.py"]
+# Doctests are collected by importing, and these modules need their libraries.
+collect_ignore = [f"seqarray/_engines/{name}.py" for name in ("cupy", "torch") if not importlib.util.find_spec(name)]
 
 #: Name of the backend to the module it needs.
 BACKENDS = {

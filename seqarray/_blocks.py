@@ -53,6 +53,13 @@ def _trimmed(block: Block) -> Blocks:
     return from_arrays(tuple(block)) if run is None else (run,)
 
 
+def settled(blocks: Blocks) -> Blocks:
+    """Return blocks of the same elements, of which the arrays that they hold tell everything."""
+    if not any(isinstance(block, Run) for block in blocks):
+        return blocks
+    return tuple(chain.from_iterable(block.settled() if isinstance(block, Run) else (block,) for block in blocks))
+
+
 def held_arrays(blocks: Blocks) -> Iterator[Array]:
     """Yield the arrays that blocks hold; of a run, its base."""
     for block in blocks:

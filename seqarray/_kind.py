@@ -128,7 +128,8 @@ def kind_of_all(arrays: Sequence[Any], operator: str, to_join: bool = False) -> 
     first = arrays[0]
     library = library_of_type(type(first))
     if library is not None and library.are_alike(arrays, to_join):
-        return library.kinds.get(first.dtype) or kind_of(first), arrays
+        kinds = library.kinds
+        return kinds.get(first.dtype) or kinds.get(library.kind_key(first)) or kind_of(first), arrays
     checked: list[Array] = [as_array(array, operator=operator, label=f"element {i}") for i, array in enumerate(arrays)]
     kind = kind_of(checked[0])
     for index, array in enumerate(checked):

@@ -6,16 +6,15 @@ together share it; of a base from which few are used, these are copied out.
 
 from __future__ import annotations
 
-from itertools import chain
+from itertools import chain, groupby
 from math import prod
 from typing import Any
 
-from seqarray._blocks import Block, Blocks, trimmed
+from seqarray._blocks import Block, Blocks, from_arrays, settled, trimmed
 from seqarray._dtypes import ONNX_TYPES
-from seqarray._engines import engine_for
 from seqarray._kind import Kind, kind_of_all
-from seqarray._libraries import NUMPY, Library
-from seqarray._transfer import move
+from seqarray._libraries import NUMPY, Array, Library
+from seqarray._transfer import move, packed
 
 
 def declared_type(kind: Kind) -> Any:
@@ -43,14 +42,14 @@ def _picklable(blocks: Blocks, library: Library | None) -> Blocks:
     """Return blocks with something in place of arrays that cannot be unpickled."""
     if library is None or type(library).to_pickle is Library.to_pickle:
         return blocks
-    return tuple(
-        [
-            tuple(map(library.to_pickle, block))
-            if isinstance(block, tuple)
-            else block.around(library.to_pickle(block.base))
-            for block in blocks
-        ]
-    )
+
+    def replaced(block: Block) -> Block:
+        if isinstance(block, tuple):
+            return tuple(map(library.to_pickle, block))
+        base = library.to_pickle(block.base)
+        return block if base is block.base else block.around(base)
+
+    return tuple(map(replaced, blocks))
 
 
 def kind_of_pickled(blocks: Blocks) -> Kind:
@@ -61,6 +60,7 @@ def kind_of_pickled(blocks: Blocks) -> Kind:
 
 def owned(blocks: Blocks, kind: Kind) -> Blocks:
     """Return blocks of the same elements that hold at most twice the memory of these."""
+    blocks = settled(blocks)
     used: dict[int, int] = {}
     for block in blocks:
         if not isinstance(block, tuple):
@@ -71,7 +71,16 @@ def owned(blocks: Blocks, kind: Kind) -> Blocks:
         else [_without_gaps(part, kind) for part in trimmed((block,))]
         for block in blocks
     ]
-    return tuple([_owned(block, kind) for block in chain.from_iterable(parts)])
+    library = kind.library
+    if library is None:
+        return tuple(chain.from_iterable(parts))
+    held: list[Block] = []
+    for are_arrays, group in groupby(chain.from_iterable(parts), lambda block: isinstance(block, tuple)):
+        if are_arrays:
+            held += _owned_arrays(list(chain.from_iterable(group)), kind, library)
+        else:
+            held += [_owned_run(block, library) for block in group]
+    return tuple(held)
 
 
 def _without_gaps(block: Block, kind: Kind) -> Block:
@@ -83,11 +92,25 @@ def _without_gaps(block: Block, kind: Kind) -> Block:
     return copies if isinstance(block, tuple) else block.around(copies[0])
 
 
-def _owned(block: Block, kind: Kind) -> Block:
-    """Return a block whose pickle contains no more than itself: that of a torch view contains its whole storage."""
-    library, arrays = kind.library, block if isinstance(block, tuple) else (block.base,)
-    if library is None or not any(map(library.is_part_of_larger, arrays)):
-        return block
-    engine = engine_for(kind, "ArraySequence")
-    copies = tuple([engine.duplicate(array, kind) if library.is_part_of_larger(array) else array for array in arrays])
-    return copies if isinstance(block, tuple) else block.around(copies[0])
+def _owned_run(block: Any, library: Library) -> Block:
+    """Return a run whose pickle contains no more than itself: that of a torch view contains its whole storage."""
+    owned: Block = block.around(library.alone(block.base)) if library.is_part_of_larger(block.base) else block
+    return owned
+
+
+def _owned_arrays(arrays: list[Array], kind: Kind, library: Library) -> Blocks:
+    """Return blocks of arrays, of which those that are parts of larger ones, as all chunks of a split, are packed."""
+
+    def can_be_packed(array: Array) -> bool:
+        return library.is_part_of_larger(array) and library.is_only_values(array)
+
+    blocks: list[Block] = []
+    for packable, group in groupby(arrays, can_be_packed):
+        found = list(group)
+        if packable and len(found) > 1:
+            blocks.append(packed(from_arrays(found), kind))
+        else:
+            blocks += from_arrays(
+                [library.alone(array) if library.is_part_of_larger(array) else array for array in found]
+            )
+    return tuple(blocks)

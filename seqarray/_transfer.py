@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
-from seqarray._blocks import Block, Blocks, held_arrays, to_arrays, trimmed
+from seqarray._blocks import Block, Blocks, held_arrays, settled, to_arrays, trimmed
 from seqarray._engines import engine_for, numpy_copies, pool
 from seqarray._kind import Kind, kind_of
 from seqarray._libraries import NUMPY, Array, Device, Library
@@ -35,6 +35,7 @@ def move(blocks: Blocks, kind: Kind, library: Library, device: Device, copy: boo
         device is kind.device or all(source.is_on(array, device) for array in held_arrays(blocks))
     ):
         return engine_for(kind, OPERATOR).pack(to_arrays(blocks), kind) if copy is True else blocks
+    blocks = settled(blocks)
     if source.has_numpy_dtypes and library.has_numpy_dtypes:
         dtype = kind.dtype  # also text and other types without an ONNX name
     else:
@@ -60,6 +61,7 @@ def to_host(blocks: Blocks, kind: Kind, *, operator: str) -> Blocks:
     assert source is not None
     if source is NUMPY:
         return blocks
+    blocks = settled(blocks)
     source.check_known(list(held_arrays(blocks)), operator=operator)
     return _downloaded(blocks, kind, copy=False, operator=operator)
 
@@ -78,17 +80,20 @@ def cast(blocks: Blocks, kind: Kind, element_type: str, *, operator: str) -> Blo
         )
     dtype = library.dtype_for(element_type, kind.device, operator=operator)
     with library.on_device(kind.device):
-        return _converted(trimmed(blocks), lambda arrays: [library.namespace.astype(one, dtype) for one in arrays])
+        return _converted(
+            trimmed(settled(blocks)), lambda arrays: [library.namespace.astype(one, dtype) for one in arrays]
+        )
 
 
 def pinned(blocks: Blocks, kind: Kind) -> Blocks:
     """Return the elements in page-locked memory, where their library has such memory and they lie outside it."""
     library: Any = kind.library
-    arrays = list(held_arrays(blocks))
+    held = settled(blocks)
+    arrays = list(held_arrays(held))
     locked = library.pinned(arrays, operator="ArraySequence.pin_memory")
     if all(new is old for new, old in zip(locked, arrays, strict=True)):
         return blocks
-    return _converted(blocks, lambda _: locked)
+    return _converted(held, lambda _: locked)
 
 
 def target_device(kind: Kind, library: Library, device: Device) -> Device:
@@ -201,12 +206,12 @@ def _crossed(
     memory: Callable[[tuple[int, ...], Any], Array] = pool.empty,
 ) -> Blocks:
     """Pack the elements, move them into another memory, and return them as chunks of one array there."""
-    run = _packed(blocks, kind, memory)
+    run = packed(blocks, kind, memory)
     (base,) = convert([run.base])
     return (run.around(base),)
 
 
-def _packed(blocks: Blocks, kind: Kind, memory: Callable[[tuple[int, ...], Any], Array]) -> AnyRun:
+def packed(blocks: Blocks, kind: Kind, memory: Callable[[tuple[int, ...], Any], Array] = pool.empty) -> AnyRun:
     """Return the elements packed in one row-major array; those of NumPy arrays in memory that `memory` allocates."""
     library: Any = kind.library
     trimmed = blocks[0].trimmed() if len(blocks) == 1 and not isinstance(blocks[0], tuple) else None
@@ -222,8 +227,8 @@ def _packed(blocks: Blocks, kind: Kind, memory: Callable[[tuple[int, ...], Any],
     if library is NUMPY:
         return numpy_copies.packed(arrays, kind.dtype, memory)
     if library.has_packing_engine:
-        (packed,) = engine_for(kind, OPERATOR).pack(arrays, kind)
-        assert isinstance(packed, PackedRun)
-        return packed
+        (run,) = engine_for(kind, OPERATOR).pack(arrays, kind)
+        assert isinstance(run, PackedRun)
+        return run
     xp, shapes = library.namespace, [tuple(array.shape) for array in arrays]
     return PackedRun.of_shapes(xp.concat([xp.reshape(array, (-1,)) for array in arrays]), shapes)

@@ -67,7 +67,21 @@ class Run:
             stacked = self._stacked()
             if stacked is not None:
                 return iter(stacked)
+        elif len(self) > 1:
+            library = library_of(self.base)
+            part = self.rejoined() if library.can_slice_at_once(self.base) else None
+            if part is not None:
+                return iter(library.slices(part, self.cut.axis, self._sizes(), self.cut.dropped))
         return map(self.__getitem__, range(len(self)))
+
+    def _sizes(self) -> list[int]:
+        length = self.cut.shape[self.cut.axis]
+        if isinstance(self.starts, range):
+            return [self.size_of(0)] * (len(self) - 1) + [self.size_of(-1)]
+        if isinstance(self.stops, list):
+            return [stop - start for start, stop in zip(self.starts, self.stops, strict=True)]
+        sizes: list[int] = (np.minimum(as_column(self.stops), length) - as_column(self.starts)).tolist()
+        return sizes
 
     def _stacked(self) -> Array | None:
         """Return NumPy chunks of equal shape as one array, whose iteration is faster; None if that takes a copy."""
@@ -132,6 +146,10 @@ class Run:
     def first_shape(self) -> Shape:
         """The shape of the first chunk; reading it creates no view."""
         return self.cut.chunk_shape(self.size_of(0))
+
+    def settled(self) -> tuple[Any, ...]:
+        """Return blocks of the same chunks, for which the base stands in whatever has been done to them."""
+        return (self,)
 
     def continues(self, other: Run) -> bool:
         """Return whether `other` contains chunks of the same split."""
@@ -232,7 +250,7 @@ class PackedRun:
     @property
     def starts(self) -> Column:
         """The places in the base at which the arrays start."""
-        return _at(self._starts, self._places)
+        return at_places(self._starts, self._places)
 
     def around(self, base: Array) -> PackedRun:
         """Return the same chunks of another array."""
@@ -251,7 +269,7 @@ class PackedRun:
     @property
     def shapes(self) -> list[Shape]:
         """The shapes of the arrays; reading them creates no view."""
-        return list(_at(self._chunk_shapes, self._places))
+        return list(at_places(self._chunk_shapes, self._places))
 
     @property
     def first_shape(self) -> Shape:
@@ -289,7 +307,7 @@ class PackedRun:
         return PackedRun(self.base[start:stop], _moved(self.starts, -start), shapes)
 
 
-def _at(column: Column, places: range) -> Column:
+def at_places(column: Column, places: range) -> Column:
     """Return the items of a column, or of a list, at some places; itself if these are all."""
     if len(places) == len(column) and places.step == 1:
         return column

@@ -16,7 +16,7 @@ from seqarray._engines.pool import host_pool
 from seqarray._engines.segments import Segments
 from seqarray._engines.threads import get_num_threads, set_num_threads
 from seqarray._kind import Kind
-from seqarray._libraries import NUMPY, Array
+from seqarray._libraries import NUMPY, Array, import_engines
 from seqarray._views import Cut
 
 __all__ = ["Engine", "engine_for", "get_num_threads", "host_pool", "set_num_threads", "standard"]
@@ -63,3 +63,4 @@ def engine_for(kind: Kind, operator: str) -> Engine:
 
 # The registry gives every other library its engine when it is met; NumPy is met before there are engines.
 NUMPY.engine = numpy
+import_engines()

@@ -7,6 +7,7 @@ from seqarray._libraries.base import Array, Device, HostArray, Library, PytreeNo
 from seqarray._libraries.registry import (
     LIBRARIES,
     NUMPY,
+    import_engines,
     is_compiling,
     is_symbolic,
     library_for,
@@ -25,6 +26,7 @@ __all__ = [
     "HostArray",
     "Library",
     "PytreeNode",
+    "import_engines",
     "is_compiling",
     "is_symbolic",
     "library_for",

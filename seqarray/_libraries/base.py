@@ -133,6 +133,14 @@ class Library:
         """Return whether a slice of an array is an array of this library."""
         return True
 
+    def can_slice_at_once(self, array: Array) -> bool:
+        """Return whether `slices` makes views of an array."""
+        return False
+
+    def slices(self, array: Array, axis: int, sizes: Sequence[int], dropped: bool) -> Sequence[Array]:
+        """Return views of all of an array, consecutive along an axis, which they lack if it is `dropped`."""
+        raise NotImplementedError
+
     def copy_of(self, array: Array) -> Array:
         """Return a copy of an array or a slice of one, on its device, which is current."""
         return self.namespace.asarray(array, copy=True)
@@ -163,6 +171,14 @@ class Library:
     def is_part_of_larger(self, array: Array) -> bool:
         """Return whether a pickle of an array would contain more than its own values."""
         return False
+
+    def is_only_values(self, array: Array) -> bool:
+        """Return whether an array that is pickled as a part of another one is what it was."""
+        return True
+
+    def alone(self, array: Array) -> Array:
+        """Return the like of an array that is a part of a larger one, with memory of its own."""
+        return self.copy_of(array)
 
     def to_pickle(self, array: Array) -> Any:
         """Return what is pickled in place of an array, and is that array once it is unpickled."""

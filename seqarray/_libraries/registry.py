@@ -171,6 +171,14 @@ def import_namespaces() -> None:
                 importlib.import_module(namespace)
 
 
+def import_engines() -> None:
+    """Import the engines of those libraries, for the same reason."""
+    for name, library in LIBRARIES.items():
+        if name in sys.modules:
+            with suppress(ImportError, AttributeError):
+                importlib.import_module(library.engine_module)
+
+
 import_namespaces()
 
 

@@ -18,6 +18,9 @@ _EXCHANGED = frozenset(
     "bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 float32 float64 complex64 complex128".split()
 )
 
+#: In lists up to this length, one loop over the tensors is faster than a pass for each property.
+_LOOK_AT_EACH = 8
+
 #: Element types for which torch has dtypes, but no functions, not even a copy.
 _NAMES_ONLY = frozenset(f"{sign}int{bits}" for sign in ("", "u") for bits in range(1, 8))
 
@@ -31,8 +34,16 @@ class Torch(Library):
     """PyTorch, on every device that it has."""
 
     name = "torch"
+    engine_module = "seqarray._engines.torch"
     has_negative_steps = False
     takes_out = True
+
+    def __init__(self, namespace: Any) -> None:
+        super().__init__(namespace)
+        torch = self._torch
+        self._strided = torch.strided
+        self._is_compiling = torch.compiler.is_compiling
+        self._names_only = {getattr(torch, name) for name in _NAMES_ONLY if hasattr(torch, name)}
 
     @property
     def _torch(self) -> Any:
@@ -57,13 +68,54 @@ class Torch(Library):
 
     # Arrays.
 
+    def kind_key(self, array: Array) -> Any:
+        # torch.compile follows no cache.
+        return None if self._is_compiling() else (array.dtype, array.device)
+
+    def are_alike(self, arrays: Sequence[Array], to_join: bool = False) -> bool:
+        """Return whether tensors agree in type, dtype, device and layout; the engine compares the last two itself."""
+        first, count = arrays[0], len(arrays)
+        dtype, tensor_type = first.dtype, type(first)
+        if count <= _LOOK_AT_EACH:
+            for array in arrays:
+                if type(array) is not tensor_type or array.dtype is not dtype:
+                    return False
+        elif (
+            list(map(type, arrays)).count(tensor_type) != count
+            or [array.dtype for array in arrays].count(dtype) != count
+        ):
+            return False
+        if first.layout is not self._strided or first.is_nested or dtype in self._names_only:
+            return False
+        if to_join and self.engine.compares_elements:
+            return True
+        return (
+            [array.layout for array in arrays].count(self._strided) == count
+            and True not in [array.is_nested for array in arrays]
+            and self._are_on_one_device(arrays)
+        )
+
+    def _are_on_one_device(self, arrays: Sequence[Array]) -> bool:
+        # Every tensor makes an object for its device.
+        if arrays[0].is_cpu:
+            return False not in [array.is_cpu for array in arrays]
+        return [array.device for array in arrays].count(arrays[0].device) == len(arrays)
+
+    def can_slice_at_once(self, array: Array) -> bool:
+        # Those of a tensor that requires a gradient could not be written into.
+        return not array.requires_grad and not self._torch.compiler.is_compiling()
+
+    def slices(self, array: Array, axis: int, sizes: Sequence[int], dropped: bool) -> Sequence[Array]:
+        views: Sequence[Array] = array.unbind(axis) if dropped else self._torch.split(array, sizes, axis)
+        return views
+
     def why_refused(self, array: Array) -> str:
         """Return why a tensor cannot be an element: sparse and nested ones share their class with dense ones."""
         if array.is_nested:
             return "a nested tensor is not supported; pass a dense tensor"
-        if array.layout is not self._torch.strided:
+        if array.layout is not self._strided:
             return f"a tensor of layout {array.layout} is not supported; pass a dense tensor"
-        if element_type_of(array.dtype) in _NAMES_ONLY:
+        if array.dtype in self._names_only:
             return f"torch can neither copy nor join tensors of {array.dtype}"
         return ""
 
@@ -93,6 +145,12 @@ class Torch(Library):
     def is_part_of_larger(self, array: Array) -> bool:
         """Return whether a tensor is a view of a larger storage, all of which torch would pickle."""
         return hasattr(array, "untyped_storage") and array.untyped_storage().nbytes() > array.nbytes
+
+    def is_only_values(self, array: Array) -> bool:
+        return not array.requires_grad and type(array) is self._torch.Tensor
+
+    def alone(self, array: Array) -> Array:
+        return array.detach().clone().requires_grad_(array.requires_grad) if array.is_leaf else array.clone()
 
     def to_pickle(self, array: Array) -> Any:
         plain = type(array) is self._torch.Tensor

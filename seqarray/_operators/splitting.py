@@ -45,8 +45,8 @@ def split_to_sequence(
     keepdims : {0, 1}, default 1
         0 drops the axis from the chunks, if `split` is not given.  Otherwise it is ignored.
     copy : bool or None, default True
-        True copies, on NumPy and CuPy all chunks into one allocation.  None returns views as `numpy.split` does, which
-        are created on demand.  False raises where a view is impossible.
+        True copies, on NumPy, torch and CuPy all chunks into one allocation.  None returns views as `numpy.split` does,
+        which are created on demand.  False raises where a view is impossible.
 
     Returns
     -------
@@ -112,8 +112,8 @@ def split(
         The number of chunks instead of their sizes.  If the length of the axis is no multiple of it, all sizes are
         rounded up but the last.
     copy : bool or None, default True
-        True copies, on NumPy and CuPy all chunks into one allocation.  None returns views as `numpy.split` does.  False
-        raises where a view is impossible.
+        True copies, on NumPy, torch and CuPy all chunks into one allocation.  None returns views as `numpy.split` does.
+        False raises where a view is impossible.
 
     Returns
     -------
