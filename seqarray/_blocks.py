@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from seqarray._arguments import Column, Shape, axis_in_range, length_along
+from seqarray._arguments import Column, Shape, axis_in_range, integer, length_along
 from seqarray._libraries import Array, is_compiling
 from seqarray._views import AnyRun, Run, as_column
 
@@ -96,6 +96,7 @@ def shapes_of(blocks: Blocks) -> list[Shape]:
 
 def lengths_of(blocks: Blocks, axis: int, *, operator: str) -> np.ndarray[Any, np.dtype[np.int64]]:
     """Return the length of every element along an axis, without creating a view."""
+    axis = axis if type(axis) is int else integer(axis, operator=operator, name="axis")
     columns = [np.zeros(0, dtype=np.int64)]
     begin = 0
     for block in blocks:

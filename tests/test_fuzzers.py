@@ -13,7 +13,7 @@ from tests.fuzz.fuzzers import FUZZERS, Histories
 from tests.fuzz.memory import growth
 
 #: Cases of a run, of libraries on which an operation takes long.
-SLOW = {"dask": 60, "jax": 150, "jax-x64": 150}
+SLOW = {"dask": 60, "jax": 100, "jax-x64": 100}
 
 
 @pytest.mark.parametrize("name", ["operators", "edits"])

@@ -16,9 +16,11 @@ from seqarray._arguments import (
     check_array,
     check_joinable,
     copy_flag,
+    describe,
     host_integers,
     integer,
     integers_of,
+    raise_named,
 )
 from seqarray._blocks import Blocks, lengths_of, shapes_of, to_arrays
 from seqarray._dtypes import fill_of, itemsize_of
@@ -428,8 +430,12 @@ def sequence_mask(lengths: Any, /, *, length: int | None = None, xp: Any = None,
         dtype = library.widest_integer(device)
         if host is not None:
             lengths = library.from_host([host], dtype, device, copy=None, operator=operator)[0]
-        places = namespace.arange(padded, dtype=dtype, **library.creation_options(device))
-        return places < library.converted(lengths, dtype)[..., None]
+        try:
+            places = namespace.arange(padded, dtype=dtype, **library.creation_options(device))
+            return places < library.converted(lengths, dtype)[..., None]
+        except (MemoryError, RuntimeError, ValueError) as error:
+            raise_named(error, operator)
+            raise
 
 
 def concat_each(*sequences: Any, axis: int = 0) -> ArraySequence[Any]:
@@ -601,6 +607,7 @@ def _first_shape(sequence: ArraySequence[Any]) -> Shape:
 
 
 def _is_left(side: Any, operator: str) -> bool:
-    if side not in ("left", "right"):
-        raise ValueError(f"{operator}: side is {side!r}; expected 'left' or 'right'")
-    return bool(side == "left")
+    if not isinstance(side, str) or side not in ("left", "right"):
+        error = ValueError if isinstance(side, str) else TypeError
+        raise error(f"{operator}: side is {describe(side)}; expected 'left' or 'right'")
+    return side == "left"

@@ -104,6 +104,8 @@ class Histories:
             self.join,
             self.join,
             self.map,
+            self.pack,
+            self.pad,
         ]
         self.chance.choice(steps)(sequence, model)
 
@@ -220,6 +222,42 @@ class Histories:
         else:
             assert expected is not None
             assert_same(joined, expected)
+
+    def joined(self, model: Model, axis: int) -> np.ndarray[Any, Any] | None:
+        """Return the arrays joined; None if their shapes do not fit."""
+        try:
+            return np.concatenate(model, axis)
+        except ValueError:
+            return None
+
+    def pack(self, sequence: Any, model: Model) -> None:
+        axis = self.chance.randrange(-3, 3)
+        expected = self.joined(model, axis)
+        try:
+            values, offsets = sa.pack(sequence, axis=axis, copy=self.chance.choice([None, True]))
+        except (ValueError, IndexError):
+            if expected is not None:
+                raise
+            return
+        assert expected is not None
+        assert_same(values, expected)
+        assert offsets.tolist() == np.cumsum([0, *(array.shape[axis] for array in model)]).tolist()
+        again = sa.unpack(values, offsets, axis=axis, copy=self.chance.choice([None, True]))
+        self.add(sa.sequence_construct(*again, copy=True), [array.copy() for array in model])
+
+    def pad(self, sequence: Any, model: Model) -> None:
+        axis, side = self.chance.randrange(-2, 2), self.chance.choice(["left", "right"])
+        if not model or self.joined(model, axis) is None:
+            return
+        lengths = [array.shape[axis] for array in model]
+        padded = sa.pad_sequence(sequence, axis=axis, fill_value=1, side=side)
+        expected = np.ones((len(model), *padded.shape[1:]), model[0].dtype)
+        for row, array, length in zip(expected, model, lengths, strict=True):
+            place = slice(max(lengths) - length, None) if side == "left" else slice(length)
+            row[(slice(None),) * (axis % array.ndim) + (place,)] = array
+        assert_same(padded, expected)
+        again = sa.unpad_sequence(padded, lengths, axis=axis, side=side)
+        self.add(sa.sequence_construct(*again, copy=True), [array.copy() for array in model])
 
 
 def assert_same(actual: Any, expected: np.ndarray[Any, Any]) -> None:
