@@ -80,9 +80,7 @@ def cast(blocks: Blocks, kind: Kind, element_type: str, *, operator: str) -> Blo
         )
     dtype = library.dtype_for(element_type, kind.device, operator=operator)
     with library.on_device(kind.device):
-        return _converted(
-            trimmed(settled(blocks)), lambda arrays: [library.namespace.astype(one, dtype) for one in arrays]
-        )
+        return _converted(trimmed(settled(blocks)), lambda arrays: [library.converted(one, dtype) for one in arrays])
 
 
 def pinned(blocks: Blocks, kind: Kind) -> Blocks:

@@ -1,4 +1,4 @@
-"""What an array library can do here, in 62 checks of every operator: ``python -m tests.battery MODULE``.
+"""What an array library can do here, in 63 checks of every operator: ``python -m tests.battery MODULE``.
 
 MODULE is an array namespace that makes its arrays with `asarray`, such as ``mlx.core`` or ``ndonnx``.
 """
@@ -171,6 +171,7 @@ def _checks(xp: Any, make: Callable[[np.ndarray], Any]) -> Iterator[tuple[str, C
     yield "mask", lambda: sa.sequence_mask([3, 1], xp=xp), mask
     yield "concat_each", lambda: sa.concat_each(sequence(), sequence()), twice
     yield "choose", lambda: sequence()[[2, 0]], [c, a]
+    yield "astype", lambda: sequence().astype("int32"), [part.astype(np.int32) for part in parts]
     yield "to NumPy", lambda: sequence().to(xp="numpy"), parts
     yield "from NumPy", lambda: sa.ArraySequence(parts).to(xp=xp), parts
     yield "pickle", lambda: pickle.loads(pickle.dumps(sequence())), parts

@@ -8,6 +8,7 @@ import seqarray as sa
 LARGE = np.broadcast_to(np.int8(1), 2**62)
 
 
+@pytest.mark.engine
 def test_more_axes_than_numpy_has():
     most = np.zeros((1,) * 64)
     with pytest.raises(ValueError, match=r"^concat_from_sequence: .*64"):
@@ -62,6 +63,7 @@ def test_classes_of_errors_that_a_library_has_for_itself_stay(monkeypatch):
 
 
 @pytest.mark.filterwarnings("ignore:Setting the dtype:DeprecationWarning")
+@pytest.mark.engine
 def test_a_dtype_that_was_set_in_place():
     arrays = [np.zeros(2), np.zeros(2)]
     sequence = sa.ArraySequence(arrays)
