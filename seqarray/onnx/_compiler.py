@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -35,8 +35,9 @@ from seqarray.onnx._regions import Regions
 from seqarray.onnx._run.budget import Clock, Limits
 from seqarray.onnx._run.placement import Placement
 from seqarray.onnx._run.sessions import SessionMaker
-from seqarray.onnx._run.steps import Step, Subgraph, make_subgraph
+from seqarray.onnx._run.steps import NodeInfo, Step, Subgraph, make_subgraph
 from seqarray.onnx._scope import Scope
+from seqarray.onnx._texts import info_of, short
 
 #: op_type -> (first supported version, kernel factory)
 _KERNELS: dict[str, tuple[int, KernelFactory]] = {**SEQUENCE_KERNELS, **MATH_KERNELS, **SHAPE_KERNELS}
@@ -49,9 +50,6 @@ MAX_WORK = 1_000_000
 
 #: In a function, every so many bytes of a node count one more: a function may be called many times.
 _BYTES_OF_WORK = 256
-
-#: Of longer names, messages and the text of a step show the beginning: a name is repeated for every call of a function.
-_MAX_NAME = 64
 
 
 class _ReferenceNeededError(Exception):
@@ -221,8 +219,10 @@ class Compiler:
             proto = substitute_attributes(proto, scope.attributes)
         inputs = tuple((scope.find(name) or 0) if name else 0 for name in proto.input)
         outputs = tuple(scope.slots[name] if name else 0 for name in proto.output)
-        label, text = self._label(proto, index, scope), text_of(proto, proto.input)
-        candidate = self._regions.make_candidate(proto, label, text, scope, inputs, outputs)
+        version = self._version_of(proto, scope)
+        label = self._label(proto, index, scope, version)
+        info = info_of(proto, domain_of(proto), version, label, inputs, self.constants)
+        candidate = self._regions.make_candidate(proto, info, scope, inputs, outputs)
         candidate.own = own
         steps.append(candidate)
 
@@ -278,12 +278,12 @@ class Compiler:
         if domain == "" and proto.op_type == "Constant":
             self.constants[self._new_slot(scope, proto.output[0])] = constant_value(node, self._reserve)
             return
-        text = text_of(proto, names)
+        info = info_of(proto, domain, version, label, inputs, self.constants)
         if domain == "" and proto.op_type in CONTROL_FLOW_KERNELS:
             for attribute in proto.attribute:
                 if attribute.type == AttributeProto.GRAPH:
                     node.subgraphs[attribute.name] = self._compile_graph(attribute.g, scope.inner())
-            step = self._make_step(node, CONTROL_FLOW_KERNELS[proto.op_type](node), inputs, text)
+            step = self._make_step(node, CONTROL_FLOW_KERNELS[proto.op_type](node), inputs, info)
             step.subgraphs = tuple(node.subgraphs.values())
             step.captured = frozenset().union(*(subgraph.captured for subgraph in step.subgraphs))
         else:
@@ -300,10 +300,10 @@ class Compiler:
                     make_reference, node, names, types, scope.opsets, self.model.proto.ir_version, self._limits
                 )
                 if self._regions is not None:
-                    self._append_candidate(node, make, inputs, text, scope, steps)
+                    self._append_candidate(node, make, inputs, info._replace(fallback=True), scope, steps)
                     return
                 kernel = make()
-            step = self._make_step(node, kernel, inputs, text)
+            step = self._make_step(node, kernel, inputs, info._replace(fallback=fallback))
             step.fallback, step.engine = fallback, "onnx.reference" if fallback else ""
             step.computes = fallback or proto.op_type in MATH_KERNELS
         step.outputs = tuple(self._new_slot(scope, name) for name in proto.output)
@@ -321,11 +321,14 @@ class Compiler:
         declared = self._type_of(own[0].subgraphs[0].outputs[0])
         return declared is None or declared.tensor_type.elem_type == onnx.TensorProto.BOOL
 
-    def _label(self, proto: onnx.NodeProto, index: int, scope: Scope) -> str:
-        """Return a node as error messages name it."""
+    def _version_of(self, proto: onnx.NodeProto, scope: Scope) -> int:
+        """Return the version of the operator of a node."""
         version = scope.opsets[domain_of(proto)]
         schema = schema_of(proto.op_type, version, domain_of(proto))
-        version = version if schema is None else schema.since_version
+        return version if schema is None else int(schema.since_version)
+
+    def _label(self, proto: onnx.NodeProto, index: int, scope: Scope, version: int) -> str:
+        """Return a node as error messages name it."""
         name = f" {short(proto.name)!r}" if proto.name else ""
         return f"{scope.prefix}node {index} ({short(proto.op_type)}-{version}{name})"
 
@@ -334,20 +337,19 @@ class Compiler:
         node: Node,
         make: Callable[[], Kernel],
         inputs: tuple[int, ...],
-        text: str,
+        info: NodeInfo,
         scope: Scope,
         steps: list[Step],
     ) -> None:
         """Append a node for which there is no kernel, as a candidate for a region."""
         assert self._regions is not None
         outputs = tuple(self._new_slot(scope, name) for name in node.proto.output)
-        candidate = self._regions.make_candidate(node.proto, node.label, text, scope, inputs, outputs)
+        candidate = self._regions.make_candidate(node.proto, info, scope, inputs, outputs)
         kernel = LazyReference(node, inputs, make, self._limits)
         candidate.check, candidate.check_alternative = kernel.check, kernel.check_alternative
         candidate.alternative = Step(
-            node.label, kernel.run, (Placement.ANY,) * len(inputs), inputs, outputs, computes=True, text=text
+            node.label, kernel.run, (Placement.ANY,) * len(inputs), inputs, outputs, computes=True, nodes=(info,)
         )
-        candidate.operator = operator_of(node)
         steps.append(candidate)
         self._infer_types(node, inputs, outputs)
 
@@ -426,11 +428,9 @@ class Compiler:
             return helper.make_tensor_type_proto(ONNX_TYPES[element_type_of(array.dtype)].code, array.shape)
         return self._types.get(slot)
 
-    def _make_step(self, node: Node, kernel: Kernel, inputs: tuple[int, ...], text: str) -> Step:
+    def _make_step(self, node: Node, kernel: Kernel, inputs: tuple[int, ...], info: NodeInfo) -> Step:
         """Make the step of a node; its outputs are set later."""
-        step = Step(node.label, kernel.function, kernel.placements_of(len(inputs)), inputs, (), text=text)
-        step.operator = operator_of(node)
-        return step
+        return Step(node.label, kernel.function, kernel.placements_of(len(inputs)), inputs, (), nodes=(info,))
 
     def _inline(
         self,
@@ -471,18 +471,3 @@ class Compiler:
         for name, output in zip(proto.output, function.output, strict=False):
             if name:
                 scope.slots[name] = self._slot_of(output, called, f"{label}: output {output!r}")
-
-
-def operator_of(node: Node) -> str:
-    """Return the operator of a node with its version, and its domain unless that is ONNX's own."""
-    return f"{f'{node.domain}.' if node.domain else ''}{short(node.proto.op_type)}-{node.version}"
-
-
-def text_of(proto: onnx.NodeProto, inputs: Iterable[str]) -> str:
-    """Return a node as `print(program)` shows it."""
-    return f"{', '.join(map(short, proto.output))} = {short(proto.op_type)}({', '.join(map(short, inputs))})"
-
-
-def short(name: str) -> str:
-    """Return a name, or the beginning of a very long one."""
-    return name if len(name) <= _MAX_NAME else f"{name[:_MAX_NAME]}..."

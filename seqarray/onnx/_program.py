@@ -8,6 +8,7 @@ import warnings
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import count
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -41,6 +42,39 @@ class Transfers(NamedTuple):
 
     to_host: int = 0
     to_device: int = 0
+
+
+class ProgramStep(NamedTuple):
+    """A node of a program, and where it runs.
+
+    Attributes
+    ----------
+    label : str
+        The node as error messages name it, after the labels of those whose graphs contain it.
+    name : str
+        Its name; "" for none.
+    domain : str
+        Its domain, "" for ONNX's own.
+    op_type : str
+        Its operator.
+    version : int
+        The version of the operator.
+    engine : str
+        What runs it: "seqarray", "onnxruntime" or "onnx.reference".
+    fallback : bool
+        Whether seqarray does not implement it.
+    region : int or None
+        The number of the region that onnxruntime runs at once; None for other engines.
+    """
+
+    label: str
+    name: str
+    domain: str
+    op_type: str
+    version: int
+    engine: str
+    fallback: bool
+    region: int | None
 
 
 class _PreparedTarget(NamedTuple):
@@ -365,6 +399,11 @@ class Program:
                 results.append(own(value, tracker, execution.budget))
         return results
 
+    @property
+    def steps(self) -> tuple[ProgramStep, ...]:
+        """The nodes that run, in order, those in graphs after the node that has these; and what runs each."""
+        return tuple(_shown(self._graph))
+
     @contextmanager
     def profile(self) -> Iterator[Profile]:
         """Record what each step takes in the runs of a ``with`` block, in all threads.
@@ -529,16 +568,29 @@ def _steps(subgraph: Subgraph) -> Iterator[Step]:
             yield from _steps(inner)
 
 
+def _shown(subgraph: Subgraph, prefix: str = "", regions: Iterator[int] | None = None) -> Iterator[ProgramStep]:
+    """Yield the nodes of a subgraph and of those in it; `regions` numbers the regions."""
+    regions = regions or count()
+    for step in subgraph.steps:
+        region = next(regions) if step.engine == "onnxruntime" else None
+        for info in step.nodes:
+            engine = step.engine or "seqarray"
+            yield ProgramStep(
+                prefix + info.label, info.name, info.domain, info.op_type, info.version, engine, info.fallback, region
+            )
+        # The steps by which a region would run otherwise are not shown.
+        for inner in () if step.engine else step.subgraphs:
+            yield from _shown(inner, f"{prefix}{step.label}: " if step.nodes else prefix, regions)
+
+
 def _lines_of(subgraph: Subgraph, indent: str) -> Iterator[str]:
     """Yield the lines of a printed subgraph."""
     for step in subgraph.steps:
-        if step.engine:
-            # A region: the steps by which it would run otherwise are not shown.
-            mark = "fallback: onnx.reference on NumPy" if step.engine == "onnx.reference" else step.engine
-            yield from (f"{indent}{line}   # {mark}" for line in step.text.splitlines())
-            continue
-        if step.text:
-            yield f"{indent}{step.text}"
-        for inner in step.subgraphs:
+        mark = "fallback: onnx.reference on NumPy" if step.engine == "onnx.reference" else step.engine
+        yield from (f"{indent}{info.text}{f'   # {mark}' if mark else ''}" for info in step.nodes)
+        for inner in () if step.engine else step.subgraphs:
+            if not step.nodes:
+                yield from _lines_of(inner, indent)
+                continue
             yield f"{indent}  {inner.name}:"
             yield from _lines_of(inner, indent + "    ")

@@ -14,7 +14,7 @@ from seqarray.onnx._ops.result_types import is_tensor, tensor_type
 from seqarray.onnx._partition import Candidate, partition
 from seqarray.onnx._run.placement import FEW_VALUES
 from seqarray.onnx._run.sessions import SessionMaker
-from seqarray.onnx._run.steps import Step, make_subgraph
+from seqarray.onnx._run.steps import NodeInfo, Step, make_subgraph
 from seqarray.onnx._scope import Scope
 
 #: The operators on sequences and optionals.
@@ -121,8 +121,7 @@ class Regions:
     def make_candidate(
         self,
         proto: onnx.NodeProto,
-        label: str,
-        text: str,
+        info: NodeInfo,
         scope: Scope,
         inputs: tuple[int, ...],
         outputs: tuple[int, ...],
@@ -131,13 +130,13 @@ class Regions:
         names = {name: scope.find(name) or 0 for name in {*proto.input, *free_names(proto)} - {""}}
         captured = frozenset(slot for name in free_names(proto) if (slot := names[name]))
         return Candidate(
-            label,
+            info.label,
             _not_executed,
             (),
             inputs,
             tuple(slot for slot, name in zip(outputs, proto.output, strict=True) if name),
             captured=captured,
-            text=text,
+            nodes=(info,),
             proto=renamed(proto, names, outputs),
             opsets=scope.opsets,
         )
@@ -229,8 +228,7 @@ class Regions:
         region = Region(model, self._maker, own, has_kernels, self._on_host, candidates[0].check if is_single else None)
         step = Step(label, region.run, (), inputs, outputs, computes=True, fallback=is_single, subgraphs=(own,))
         step.engine = "onnxruntime"
-        step.operator = candidates[0].operator if is_single else ""
-        step.text = "\n".join(candidate.text for candidate in candidates)
+        step.nodes = tuple(info for candidate in candidates for info in candidate.nodes)
         self._regions[step] = region
         if is_single:
             self._singles[step] = candidates[0]
@@ -247,12 +245,12 @@ class Regions:
                         self._types.setdefault(slot, tensor_type(element_type))
                 if region.refusal is None:
                     continue
-                step.engine, step.text = "", ""
+                step.engine, step.nodes = "", ()
                 if step in self._singles:
                     candidate = self._singles[step]
                     assert candidate.check_alternative is not None
                     candidate.check_alternative(region.refusal)
-                    step.engine, step.text = "onnx.reference", candidate.text
+                    step.engine, step.nodes = "onnx.reference", candidate.nodes
                     continue
             for subgraph in step.subgraphs:
                 self._prepare(subgraph.steps)

@@ -4,9 +4,44 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from seqarray.onnx._run.placement import Placement
+
+
+class NodeInfo(NamedTuple):
+    """What is known of a node for those who look at a program.
+
+    Attributes
+    ----------
+    label : str
+        The node as error messages name it.
+    name : str
+        Its name; "" for none.
+    domain : str
+        Its domain, "" for ONNX's own.
+    op_type : str
+        Its operator.
+    version : int
+        The version of the operator.
+    text : str
+        The node as `print(program)` shows it.
+    fallback : bool
+        Whether seqarray has no kernel for the operator.
+    """
+
+    label: str
+    name: str
+    domain: str
+    op_type: str
+    version: int
+    text: str
+    fallback: bool = False
+
+    @property
+    def operator(self) -> str:
+        """The operator with its version, and its domain unless that is ONNX's own."""
+        return f"{f'{self.domain}.' if self.domain else ''}{self.op_type}-{self.version}"
 
 
 @dataclass(slots=True, eq=False)
@@ -36,10 +71,8 @@ class Step:
         What runs the step, if it is not seqarray: "onnxruntime" or "onnx.reference".
     subgraphs : tuple of Subgraph
         The graphs among the attributes of the node; for a region, its nodes as steps of their own.
-    text : str
-        The step as `print(program)` shows it; for a region, a line for each node.
-    operator : str
-        The operator and its version, such as "SplitToSequence-11", with the domain in front unless it is ONNX's own.
+    nodes : tuple of NodeInfo
+        The node, or those of a region; none if the steps in its subgraphs are shown in its place.
     """
 
     label: str
@@ -53,8 +86,12 @@ class Step:
     fallback: bool = False
     engine: str = ""
     subgraphs: tuple[Subgraph, ...] = ()
-    text: str = ""
-    operator: str = ""
+    nodes: tuple[NodeInfo, ...] = ()
+
+    @property
+    def operator(self) -> str:
+        """The operator and its version, such as "SplitToSequence-11"; of a region, the number of its nodes."""
+        return self.nodes[0].operator if len(self.nodes) == 1 else f"{len(self.nodes)} nodes"
 
 
 @dataclass(slots=True, eq=False)
