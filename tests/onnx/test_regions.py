@@ -33,7 +33,7 @@ AROUND = """agraph (float[N, 4] x, int64[K] lengths) => (float[P, Q] y, seq(floa
 def engines(program):
     """What runs each node, by the name of its first output."""
     lines = [
-        re.fullmatch(r" *(\w+).*? = [^#]*(?:# (?:fallback: )?(\S+).*)?", line) for line in str(program).splitlines()
+        re.fullmatch(r".*\): (\w+).*? = [^#]*(?:# (?:fallback: )?(\S+).*)?", line) for line in str(program).splitlines()
     ]
     return {line[1]: line[2] or "seqarray" for line in lines if line}
 
