@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from cmath import isfinite
 from contextlib import suppress
 from types import ModuleType
 from typing import Any, NamedTuple
@@ -161,6 +162,6 @@ def fill_of(value: Any, element_type: str, dtype: Any, *, operator: str) -> np.n
     numpy_dtype = element_type if known else extension_dtype(element_type) or "float64"
     with np.errstate(over="ignore"), suppress(OverflowError):
         fill = np.asarray(value).astype(numpy_dtype)
-        if int(fill) == value if "int" in element_type else np.isfinite(fill) == np.isfinite(value):
+        if int(fill) == value if "int" in element_type else np.isfinite(fill) == isfinite(value):
             return fill
     raise ValueError(f"{operator}: fill_value is {value!r}, which is out of range for {element_type}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from math import prod
 from typing import Any, Literal
 
@@ -90,7 +90,7 @@ def pack(sequence: Any, /, *, axis: int = 0, copy: bool | None = None) -> tuple[
     if copy is not True:
         values = view_of(sequence, kind, blocks, axis, False, copy, None, "pack")
     if values is None:
-        values = engine_for(kind, "pack").join(blocks, axis, False, kind)
+        values = _called("pack", engine_for(kind, "pack").join, blocks, axis, False, kind)
     return values, sequence.offsets(axis)
 
 
@@ -153,7 +153,8 @@ def unpack(values: Array, offsets: Any, /, *, axis: int = 0, copy: bool | None =
         if (first, last) != (0, length):
             x, bounds = x[(slice(None),) * axis + (slice(first, last), ...)], bounds - first
         starts, stops = _columns(bounds)
-        chunks = engine_for(kind, "unpack").split(x, Cut(tuple(x.shape), axis), starts, stops, kind)
+        cut = Cut(tuple(x.shape), axis)
+        chunks = _called("unpack", engine_for(kind, "unpack").split, x, cut, starts, stops, kind)
         return make(kind_of_copies(kind), chunks, len(starts))
     if library.slices_are_copies and copy is False:
         raise ValueError(f"unpack: {library.name} has no views, so chunks need a copy; pass copy=True or copy=None")
@@ -259,6 +260,8 @@ def pad_sequence(
     shape, count = _first_shape(sequence), len(lengths)
     before, after = shape[:axis], shape[axis + 1 :]
     rows = prod(before)
+    if count * rows * padded * prod(after) * itemsize_of(kind.dtype) >= 1 << 63:
+        raise ValueError(f"{operator}: length is {padded}; the result would have 2**63 bytes or more")
     # Row r of element i is a range of its own.
     places = np.arange(count * rows) * padded
     if on_left:
@@ -271,7 +274,7 @@ def pad_sequence(
         segments = Segments(starts, places[index : index + len(starts)], np.repeat(own, rows))
         sources.append((reshaped(piece, (rows * total, *after)), segments))
         index += len(starts)
-    result = engine_for(kind, operator).gather(sources, count * rows * padded, kind, fill)
+    result = _called(operator, engine_for(kind, operator).gather, sources, count * rows * padded, kind, fill)
     return reshaped(result, (count, *before, padded, *after))
 
 
@@ -283,7 +286,8 @@ def _pieces(sequence: ArraySequence[Any], axis: int, lengths: Integers, size: in
         return [(view, lengths)]
     if size * itemsize_of(kind.dtype) >= len(lengths) * _LARGE_ELEMENT:
         return [(element, lengths[i : i + 1]) for i, element in enumerate(sequence)]
-    return [(engine_for(kind, "pad_sequence").join(blocks, axis, False, kind), lengths)]
+    joined = _called("pad_sequence", engine_for(kind, "pad_sequence").join, blocks, axis, False, kind)
+    return [(joined, lengths)]
 
 
 def unpad_sequence(
@@ -356,7 +360,8 @@ def unpad_sequence(
         starts += padded - repeated
     segments = Segments(starts, offsets_of(repeated)[:-1], repeated)
     source = reshaped(array, (count * rows * padded, *after))
-    values = engine_for(kind, operator).gather([(source, segments)], int(offsets[-1]) * rows, kind)
+    engine = engine_for(kind, operator)
+    values = _called(operator, engine.gather, [(source, segments)], int(offsets[-1]) * rows, kind)
     run = _run_of(values, (*before, int(offsets[-1]), *after), axis, offsets)
     return make(kind_of_copies(kind), as_blocks(run, kind.library), count)
 
@@ -513,7 +518,7 @@ def concat_each(*sequences: Any, axis: int = 0) -> ArraySequence[Any]:
         flat = reshaped(_flat(sequence, axis, regular and rows == 1, kind), (int(bounds[-1]), *after))
         sources.append((flat, Segments(starts, places, np.repeat(column, rows))))
         before_it = before_it + column
-    values = engine_for(kind, operator).gather(sources, int(offsets[-1]), kind)
+    values = _called(operator, engine_for(kind, operator).gather, sources, int(offsets[-1]), kind)
     kind = kind_of_copies(kind)
     if not regular:
         sums = np.sum(lengths, axis=0).tolist()
@@ -604,6 +609,15 @@ def _joinable(sequence: Any, axis: Any, operator: str) -> tuple[ArraySequence[An
 def _first_shape(sequence: ArraySequence[Any]) -> Shape:
     block = sequence._blocks[0]
     return tuple(block[0].shape) if isinstance(block, tuple) else block.first_shape
+
+
+def _called(operator: str, function: Callable[..., Any], *arguments: Any) -> Any:
+    """Return what a function of an engine returns; its errors name the operator."""
+    try:
+        return function(*arguments)
+    except (MemoryError, RuntimeError, TypeError, ValueError) as error:
+        raise_named(error, operator)
+        raise
 
 
 def _is_left(side: Any, operator: str) -> bool:

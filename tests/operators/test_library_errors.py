@@ -28,6 +28,8 @@ ALLOCATIONS = {
     "split": lambda: sa.split(LARGE, num_outputs=2),
     "split_to_sequence": lambda: sa.split_to_sequence(LARGE, 2**61),
     "ArraySequence": lambda: sa.ArraySequence([LARGE])[LARGE],
+    "pad_sequence": lambda: sa.pad_sequence([np.zeros(1, np.int8)] * 2, length=2**61),
+    "concat_each": lambda: sa.concat_each([LARGE[: 2**60]], [LARGE[: 2**60]]),
 }
 
 
@@ -35,6 +37,20 @@ ALLOCATIONS = {
 def test_more_memory_than_there_is(operator):
     with pytest.raises(MemoryError, match=f"^{operator}: "):
         ALLOCATIONS[operator]()
+
+
+@pytest.mark.parametrize("length", [2**62, 2**63, 10**50])
+def test_a_padded_length_beyond_64_bits(length):
+    with pytest.raises(ValueError, match=rf"^pad_sequence: length is {length}; "):
+        sa.pad_sequence([np.zeros(1), np.zeros(2)], length=length)
+
+
+@pytest.mark.parametrize("value", [10**50, 10**400, -(10**50)])
+def test_a_fill_value_beyond_float32(value):
+    with pytest.raises(ValueError, match=r"^pad_sequence: fill_value is .* out of range for float32"):
+        sa.pad_sequence([np.zeros(1, np.float32)], length=2, fill_value=value)
+    if abs(value) < 10**300:
+        assert sa.pad_sequence([np.zeros(1)], length=2, fill_value=value).tolist() == [[0, float(value)]]
 
 
 def test_more_memory_than_torch_has():
@@ -46,7 +62,7 @@ def test_more_memory_than_torch_has():
         "concat_from_sequence": lambda: sa.concat_from_sequence([large], axis=0),
         "split": lambda: sa.split(large, num_outputs=1),
     }.items():
-        with pytest.raises(RuntimeError, match=f"^{operator}: "):
+        with pytest.raises((RuntimeError, MemoryError), match=f"^{operator}: "):
             call()
 
 
