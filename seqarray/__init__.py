@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 from typing import Any as _Any
 
-from seqarray import _sizes, opset, testing
+from seqarray import opset, testing
 from seqarray._engines import get_num_threads, host_pool, set_num_threads
 from seqarray._files import load, save
 from seqarray._operators import (
@@ -26,8 +26,6 @@ from seqarray._operators import (
 )
 from seqarray._pytrees import register_pytrees
 from seqarray._sequence import ArraySequence
-
-del _sizes  # imported for what it registers
 
 if _TYPE_CHECKING:
     from seqarray import onnx as onnx

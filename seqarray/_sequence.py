@@ -36,6 +36,9 @@ ArrayT = TypeVar("ArrayT")
 
 _new = object.__new__
 
+#: The bytes of an array besides its items, about.
+_HELD_OBJECT = 112
+
 _INDICES = "an integer, a slice, or a list or 1-D array of integers or bools"
 
 
@@ -513,6 +516,13 @@ class ArraySequence(Collection, Generic[ArrayT]):
         if library is None:
             raise TypeError("ArraySequence.nbytes_held: the elements of the sequence are not arrays")
         return sum(dict(map(library.held_memory, _blocks.held_arrays(self._blocks))).values())
+
+    def __sizeof__(self) -> int:
+        """Return what the sequence takes with all that it keeps alive, which is what dask's schedulers ask for."""
+        library = self._kind.library
+        # Lazy arrays have no values yet; what a pytree transformation has put in their place may be anything.
+        values = 0 if library is None or library.task_graph(()) is not None else self.nbytes_held
+        return values + _HELD_OBJECT * (1 + sum(1 for _ in _blocks.held_arrays(self._blocks)))
 
 
 Sequence.register(ArraySequence)

@@ -44,6 +44,8 @@ MAX_RATIO = 100
 #: deflate makes at most so much of one byte.
 _MOST_OF_A_BYTE = 1032
 _MAX_RANK = 64
+#: The bytes of the largest array, if lengths of 0 are taken for 1; numbers of this size are exact enough as floats.
+_LARGEST_SHAPE = 2.0**62
 #: The maximum size of an index that is compressed to less than itself.
 _MAX_PACKED_INDEX = 1 << 20
 #: How many bytes are read at once.
@@ -95,8 +97,8 @@ def load(path: Any, /) -> dict[str, Any]:
     Notes
     -----
     Files from strangers are safe to load: nothing is unpickled, and sizes are compared with what is there before memory
-    is allocated.  The values take about as much memory as the file.  Those of a compressed file may take 1 GiB, or 100
-    times its size if that is more; `numpy.load` reads others.
+    is allocated.  The values take about as much memory as the file, text some times as much.  Those of a compressed
+    file may take 1 GiB, or 100 times its size if that is more; `numpy.load` reads others.
 
     Elements of a sequence are views of one array.  They are those that were saved, except that str_ elements of
     different widths are of the largest, and that elements of mixed kinds of text are object arrays.
@@ -256,20 +258,20 @@ class _Reader:
         table, entry = self._named(record, "shapes"), record["shapes"]
         if table.dtype != np.int64 or table.ndim != 2 or not 1 <= table.shape[1] <= _MAX_RANK or values.ndim != 1:
             self._refuse(entry, f"has dtype {table.dtype} and shape {table.shape}; shapes are rows of int64")
-        shapes = [self._shape(row, values.itemsize, entry) for row in table.tolist()]
-        if sum(map(prod, shapes)) != len(values):
-            self._refuse(entry, f"has shapes of {sum(map(prod, shapes))} items; there are {len(values)}")
+        known = table >= 0
+        # An axis is known if all before it are.
+        wrong = (table < -1).any(axis=1) | (known[:, 1:] > known[:, :-1]).any(axis=1)
+        # Shapes without items, too, must be shapes that NumPy accepts.
+        wrong |= np.maximum(table, 1).prod(axis=1, dtype=np.float64) * max(1, values.itemsize) > _LARGEST_SHAPE
+        if wrong.any():
+            self._refuse(entry, f"has the row {table[wrong.argmax()].tolist()}, which is no shape")
+        sizes = np.where(known, table, 1).prod(axis=1)
+        if (sizes > len(values)).any() or sizes.sum() != len(values):
+            self._refuse(entry, f"has shapes of {sum(sizes.tolist())} items; there are {len(values)}")
+        shapes: list[Shape] = list(map(tuple, table.tolist()))
+        if not known.all():
+            shapes = [shape[:rank] for shape, rank in zip(shapes, known.sum(axis=1).tolist(), strict=True)]
         return (PackedRun.of_shapes(values, shapes),) if shapes else ()
-
-    def _shape(self, row: list[int], itemsize: int, entry: str) -> Shape:
-        """Return the shape that a row holds; one without items must still be a shape that NumPy accepts."""
-        rank = row.index(-1) if -1 in row else len(row)
-        shape = tuple(row[:rank])
-        if any(length < 0 for length in shape) or any(rest != -1 for rest in row[rank:]):
-            self._refuse(entry, f"has the row {row}; expected lengths, and -1 behind them")
-        if prod(max(1, length) for length in shape) * max(1, itemsize) > sys.maxsize:
-            self._refuse(entry, f"has the shape {shape}, which is too large")
-        return shape
 
     def _named(self, record: dict[str, Any], key: str) -> HostArray:
         """Return the array of an entry that the index names."""

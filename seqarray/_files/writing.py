@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-import secrets
-from collections.abc import Iterator
+import os
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from itertools import accumulate
 from pathlib import Path
@@ -14,9 +14,10 @@ from zipfile import ZipFile, ZipInfo
 import numpy as np
 
 from seqarray._arguments import Shape, check_text
-from seqarray._blocks import Blocks, shapes_of, to_arrays
+from seqarray._blocks import Blocks, lengths_of, shapes_of, to_arrays
 from seqarray._dtypes import ONNX_TYPES
 from seqarray._engines import numpy_copies, pool
+from seqarray._engines.segments import offsets_of
 from seqarray._files.layout import ENDING, EXTENSIONS, INDEX, MAX_HEADER, SURROGATES, VERSION, bits_dtype
 from seqarray._kind import Kind, as_array, kind_of
 from seqarray._libraries import NUMPY, HostArray
@@ -129,7 +130,7 @@ def _replacing(path: Any) -> Iterator[Any]:
         raise ValueError(f"{OPERATOR}: {path} is not a file")
     if not target.parent.is_dir():
         raise FileNotFoundError(f"{OPERATOR}: there is no folder {target.parent}")
-    beside = target.with_name(f".{secrets.token_hex(8)}.tmp")
+    beside = target.with_name(f".{os.urandom(8).hex()}.tmp")
     try:
         with beside.open("xb") as file:
             yield file
@@ -218,39 +219,30 @@ def _laid_out(blocks: Blocks, kind: Kind) -> tuple[HostArray, dict[str, Any]]:
     """Return the values of all elements as one array, and what tells them apart again."""
     block = blocks[0]
     run = block if isinstance(block, Run) and len(blocks) == 1 and not block.cut.dropped else None
-    shapes = shapes_of(blocks)
-    axis = _axis_of_difference(shapes, 0 if run is None else run.cut.axis)
+    axis = _axis_of_difference(shapes_of(blocks)) if run is None else run.cut.axis
     if axis is None:
         packed = numpy_copies.packed(to_arrays(blocks), kind.dtype, pool.empty)
-        return packed.base, {"shapes": _table(shapes)}
-    offsets = np.fromiter(accumulate((shape[axis] for shape in shapes), initial=0), np.int64, len(shapes) + 1)
-    view = None if run is None or axis != run.cut.axis else run.rejoined()
-    if view is None:
-        view = NUMPY.engine.join(blocks, axis, False, kind)
-    return view, {"axis": axis, "offsets": offsets}
+        return packed.base, {"shapes": _table(packed.shapes)}
+    view = None if run is None else run.rejoined()
+    values = NUMPY.engine.join(blocks, axis, False, kind) if view is None else view
+    return values, {"axis": axis, "offsets": offsets_of(lengths_of(blocks, axis, operator=OPERATOR))}
 
 
-def _axis_of_difference(shapes: list[Shape], preferred: int) -> int | None:
-    """Return the axis along which alone shapes differ; None if they differ in more.
-
-    Where all shapes are equal, it is the preferred one, if they have it.
-    """
+def _axis_of_difference(shapes: Sequence[Shape]) -> int | None:
+    """Return the axis along which alone shapes differ, the first if they are equal; None if they differ in more."""
     distinct = set(shapes)
-    if len(set(map(len, distinct))) != 1:
+    if len(set(map(len, distinct))) != 1 or shapes[0] == ():
         return None
     different = [axis for axis, lengths in enumerate(zip(*distinct, strict=True)) if len(set(lengths)) > 1]
-    if not different:
-        rank = len(shapes[0])
-        return None if rank == 0 else preferred if preferred < rank else 0
-    return different[0] if len(different) == 1 else None
+    return 0 if not different else different[0] if len(different) == 1 else None
 
 
-def _table(shapes: list[Shape]) -> HostArray:
+def _table(shapes: Sequence[Shape]) -> HostArray:
     """Return shapes as the rows of an array, filled with -1; a shape without axes is a row of one -1."""
-    table = np.full((len(shapes), max(1, *map(len, shapes))), -1, dtype=np.int64)
-    for row, shape in zip(table, shapes, strict=True):
-        row[: len(shape)] = shape
-    return table
+    width = max(1, *map(len, shapes))
+    if len(shapes[0]) == width and len(set(map(len, shapes))) == 1:
+        return np.asarray(shapes, dtype=np.int64)
+    return np.asarray([(*shape, *(-1,) * (width - len(shape))) for shape in shapes], dtype=np.int64)
 
 
 def _can_be_entry(name: str) -> bool:

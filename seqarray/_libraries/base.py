@@ -93,11 +93,6 @@ class Library:
         return f"<Library {self.name}>"
 
     @classmethod
-    def register_sizes(cls, node_type: type, nbytes: Callable[[Any], int]) -> bool:
-        """Let the library count the bytes of a container, if it does so and is imported; return whether it does now."""
-        return False
-
-    @classmethod
     def register_pytree(cls, node: PytreeNode) -> bool:
         """Register a container with the library's pytrees, if it has any and is imported; return whether it was."""
         return False

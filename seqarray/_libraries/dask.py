@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import importlib
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from math import isnan
 from typing import Any
 
@@ -18,13 +17,6 @@ class Dask(NumPyDtypes):
 
     name = "dask"
     is_writable = False
-
-    @classmethod
-    def register_sizes(cls, node_type: type, nbytes: Callable[[Any], int]) -> bool:
-        if "dask" not in sys.modules:
-            return False
-        importlib.import_module("dask.sizeof").sizeof.register(node_type, nbytes)
-        return True
 
     def own_view(self, array: Array) -> Array:
         """Return another array object, since an assignment to an array changes what that object computes."""
