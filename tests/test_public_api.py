@@ -111,7 +111,7 @@ def test_nothing_else_is_left_lying_in_the_package():
     listed = {name for name in dir(sa) if not name.startswith("__")}
     assert listed == {*sa.__all__, "onnx"}
     assert {name for name in dir(sa.onnx) if not name.startswith("__")} == set(sa.onnx.__all__)
-    assert sa.onnx.__all__ == ["Program", "backend", "from_proto", "prepare", "to_proto"]
+    assert sa.onnx.__all__ == ["Program", "backend", "from_proto", "lower", "prepare", "to_proto"]
 
 
 @pytest.mark.parametrize("name", SIGNATURES)
