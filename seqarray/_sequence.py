@@ -219,7 +219,7 @@ class ArraySequence(Collection, Generic[ArrayT]):
         ------
         TypeError
             If the target cannot hold the element type (int64 in jax without 64-bit types, text on a GPU), before
-            anything is moved.
+            anything is moved; if it cannot read the arrays, or values are masked, which it would not tell.
         ValueError
             If there is no such device, if ``copy=False`` and a copy is needed, or if a tensor that requires a gradient
             would lose it.

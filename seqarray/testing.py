@@ -127,7 +127,7 @@ def to_numpy(array: Array) -> np.ndarray[Any, Any]:
     Raises
     ------
     TypeError
-        If it is not an array, NumPy has no such dtype, or the values are not known yet.
+        If it is not an array, NumPy has no such dtype or cannot read it, or values are masked or not known yet.
 
     Examples
     --------

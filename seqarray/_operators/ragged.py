@@ -420,6 +420,8 @@ def sequence_mask(lengths: Any, /, *, length: int | None = None, xp: Any = None,
         device = own.device_of(lengths) if device is None and library is own else device
         if library is not own or not same_device(library.as_device(device, operator=operator), own.device_of(lengths)):
             host = integers_of(lengths, operator=operator, name="lengths")
+    if device is None:
+        device = library.default_device(None, operator=operator)
     device = library.as_device(device, operator=operator)
     if length is not None:
         padded = integer(length, operator=operator, name="length")
