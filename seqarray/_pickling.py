@@ -12,6 +12,7 @@ from typing import Any
 
 from seqarray._blocks import Block, Blocks, from_arrays, settled, trimmed
 from seqarray._dtypes import ONNX_TYPES
+from seqarray._engines import engine_for
 from seqarray._kind import Kind, kind_of_all
 from seqarray._libraries import NUMPY, Array, Library
 from seqarray._transfer import move, packed
@@ -86,9 +87,11 @@ def owned(blocks: Blocks, kind: Kind) -> Blocks:
 def _without_gaps(block: Block, kind: Kind) -> Block:
     """Return a part of a run around arrays without gaps, which NumPy pickles out of band, not by another copy."""
     library, arrays = kind.library, block if isinstance(block, tuple) else (block.base,)
-    if library is None or all(map(library.is_row_major, arrays)):
+    # Of several dtypes, as of text, the engine would make the common one.
+    if library is None or not kind.exact or all(map(library.is_row_major, arrays)):
         return block
-    copies = tuple([array if library.is_row_major(array) else library.copy_of(array) for array in arrays])
+    engine = engine_for(kind, "ArraySequence")
+    copies = tuple([array if library.is_row_major(array) else engine.duplicate(array, kind) for array in arrays])
     return copies if isinstance(block, tuple) else block.around(copies[0])
 
 
