@@ -1,7 +1,6 @@
 """The ONNX sequence operators on every array library of the Python array API standard."""
 
-from typing import TYPE_CHECKING as _TYPE_CHECKING
-from typing import Any as _Any
+import typing as _t
 
 from seqarray import opset, testing
 from seqarray._engines import get_num_threads, host_pool, set_num_threads
@@ -27,7 +26,7 @@ from seqarray._operators import (
 from seqarray._pytrees import register_pytrees
 from seqarray._sequence import ArraySequence
 
-if _TYPE_CHECKING:
+if _t.TYPE_CHECKING:
     from seqarray import onnx as onnx
 
 __version__ = "0.1.0"
@@ -66,9 +65,9 @@ def __dir__() -> list[str]:
     return [*(name for name in globals() if name.startswith("__")), *__all__, "onnx"]
 
 
-if not _TYPE_CHECKING:
+if not _t.TYPE_CHECKING:
 
-    def __getattr__(name: str) -> _Any:
+    def __getattr__(name: str) -> _t.Any:
         """Import `seqarray.onnx` when it is first used: it needs the onnx package."""
         if name == "onnx":
             import importlib  # noqa: PLC0415

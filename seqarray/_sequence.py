@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from copy import deepcopy
 from itertools import chain
 from math import prod
-from typing import Any, Generic, NoReturn, TypeVar, final, overload
+from typing import Any, NoReturn, TypeVar, final, overload
 
 import numpy as np
 
@@ -26,13 +26,13 @@ from seqarray._blocks import Blocks
 from seqarray._collection import Collection
 from seqarray._display import html_of, text_of
 from seqarray._dtypes import ONNX_TYPES, as_element_type, element_type_of, itemsize_of, native
-from seqarray._engines.segments import offsets_of
+from seqarray._engines.segments import Integers, offsets_of
 from seqarray._kind import OPAQUE, Kind, kind_of_all
 from seqarray._libraries import Library, resolve_library, same_device
 from seqarray._pickling import declared_type, kind_of_pickled, owned, pickled
 from seqarray._transfer import OPERATOR, cast, kind_of_blocks, move, pinned, target_device
 
-ArrayT = TypeVar("ArrayT")
+ArrayT_co = TypeVar("ArrayT_co", covariant=True)
 
 _new = object.__new__
 
@@ -43,7 +43,7 @@ _INDICES = "an integer, a slice, or a list or 1-D array of integers or bools"
 
 
 @final
-class ArraySequence(Collection, Generic[ArrayT]):
+class ArraySequence(Collection, Sequence[ArrayT_co]):
     """An immutable sequence of arrays of one element type, one array library and one device; shapes may differ.
 
     It is the value of ONNX's ``seq(tensor(...))``.  Every operator that changes a sequence returns a new one and shares
@@ -102,13 +102,13 @@ class ArraySequence(Collection, Generic[ArrayT]):
 
     def __new__(
         cls,
-        arrays: Sequence[ArrayT] = (),
+        arrays: Sequence[ArrayT_co] = (),
         /,
         *,
         dtype: Any = None,
         xp: Any = None,
         device: Any = None,
-    ) -> ArraySequence[ArrayT]:
+    ) -> ArraySequence[ArrayT_co]:
         library = resolve_library(xp, operator="ArraySequence")
         if isinstance(arrays, ArraySequence):
             kind, elements, length = arrays._kind, arrays._blocks, arrays._length
@@ -128,9 +128,9 @@ class ArraySequence(Collection, Generic[ArrayT]):
         return self._length
 
     @overload
-    def __getitem__(self, index: int) -> ArrayT: ...
+    def __getitem__(self, index: int) -> ArrayT_co: ...
     @overload
-    def __getitem__(self, index: Any) -> ArraySequence[ArrayT]: ...
+    def __getitem__(self, index: Any) -> ArraySequence[ArrayT_co]: ...
     def __getitem__(self, index: Any) -> Any:
         """Return an element; by a slice, a list or 1-D array of integers, or a mask, a sequence of the same arrays."""
         position = index
@@ -152,7 +152,7 @@ class ArraySequence(Collection, Generic[ArrayT]):
         number, place = _blocks.find(self._ends, self._blocks, position)
         return self._blocks[number][place]
 
-    def __iter__(self) -> Iterator[ArrayT]:
+    def __iter__(self) -> Iterator[ArrayT_co]:
         blocks = self._blocks
         return iter(blocks[0]) if len(blocks) == 1 else chain.from_iterable(blocks)
 
@@ -176,10 +176,10 @@ class ArraySequence(Collection, Generic[ArrayT]):
         """Raise a TypeError: equality of arrays is elementwise."""
         raise TypeError("ArraySequence: count() would need to compare arrays; compare the elements yourself")
 
-    def __copy__(self) -> ArraySequence[ArrayT]:
+    def __copy__(self) -> ArraySequence[ArrayT_co]:
         return self
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> ArraySequence[ArrayT]:
+    def __deepcopy__(self, memo: dict[int, Any]) -> ArraySequence[ArrayT_co]:
         if not self._length:
             return self
         blocks = deepcopy(owned(self._blocks, self._kind), memo)
@@ -296,7 +296,7 @@ class ArraySequence(Collection, Generic[ArrayT]):
         blocks = cast(self._blocks, kind, element_type, operator=operator)
         return make(kind_of_blocks(blocks), blocks, self._length)
 
-    def pin_memory(self, device: Any = None) -> ArraySequence[ArrayT]:
+    def pin_memory(self, device: Any = None) -> ArraySequence[ArrayT_co]:
         """Return the elements in page-locked memory if they are tensors of torch on the CPU; or else the sequence.
 
         torch's `DataLoader` calls it where ``pin_memory=True``.  Chunks of one tensor stay chunks of one.
@@ -390,7 +390,7 @@ class ArraySequence(Collection, Generic[ArrayT]):
             for i, shape in enumerate(self._shapes())
         )
 
-    def lengths(self, axis: int = 0) -> np.ndarray[Any, np.dtype[np.int64]]:
+    def lengths(self, axis: int = 0) -> Integers:
         """Return the length of every element along an axis, as an array; `sizes` returns the same as a tuple.
 
         Parameters
@@ -418,7 +418,7 @@ class ArraySequence(Collection, Generic[ArrayT]):
         """
         return self._lengths(axis, "ArraySequence.lengths")
 
-    def offsets(self, axis: int = 0) -> np.ndarray[Any, np.dtype[np.int64]]:
+    def offsets(self, axis: int = 0) -> Integers:
         """Return where every element begins and ends along an axis, once the elements are joined along it.
 
         Parameters
@@ -451,7 +451,7 @@ class ArraySequence(Collection, Generic[ArrayT]):
         """
         return offsets_of(self._lengths(axis, "ArraySequence.offsets"))
 
-    def segment_ids(self, axis: int = 0) -> np.ndarray[Any, np.dtype[np.int64]]:
+    def segment_ids(self, axis: int = 0) -> Integers:
         """Return for every step along an axis of the joined elements the number of its element.
 
         Parameters
@@ -480,7 +480,7 @@ class ArraySequence(Collection, Generic[ArrayT]):
         lengths = self._lengths(axis, "ArraySequence.segment_ids")
         return np.repeat(np.arange(len(lengths)), lengths)
 
-    def _lengths(self, axis: int, operator: str) -> np.ndarray[Any, np.dtype[np.int64]]:
+    def _lengths(self, axis: int, operator: str) -> Integers:
         if self._kind is OPAQUE:
             raise TypeError(f"{operator}: the elements are not arrays and have no lengths")
         return _blocks.lengths_of(self._blocks, axis, operator=operator)
@@ -523,9 +523,6 @@ class ArraySequence(Collection, Generic[ArrayT]):
         # Lazy arrays have no values yet; what a pytree transformation has put in their place may be anything.
         values = 0 if library is None or library.task_graph(()) is not None else self.nbytes_held
         return values + _HELD_OBJECT * (1 + sum(1 for _ in _blocks.held_arrays(self._blocks)))
-
-
-Sequence.register(ArraySequence)
 
 
 def make(kind: Kind, blocks: Blocks, length: int) -> ArraySequence[Any]:

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 #: int64, one entry for every range.
-Integers = np.ndarray[Any, np.dtype[np.int64]]
+Integers = np.ndarray[tuple[Any, ...], np.dtype[np.int64]]
 
 
 class Segments(NamedTuple):

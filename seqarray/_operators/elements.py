@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -12,9 +13,10 @@ from seqarray._engines import engine_for
 from seqarray._kind import admit, as_array, kind_of_copies
 from seqarray._libraries import Array, resolve_library
 from seqarray._sequence import ArraySequence, as_sequence, empty_kind, make
+from seqarray._typing import AnyInteger, ArrayT
 
 
-def sequence_construct(*inputs: Array, copy: bool | None = None) -> ArraySequence[Any]:
+def sequence_construct(*inputs: ArrayT, copy: bool | None = None) -> ArraySequence[ArrayT]:
     """Make a sequence of arrays.
 
     Parameters
@@ -104,7 +106,7 @@ def sequence_empty(dtype: Any = "float32", *, xp: Any = None, device: Any = None
     return make(empty_kind(dtype, library, device, operator="sequence_empty"), (), 0)
 
 
-def sequence_at(sequence: Any, /, position: Any, *, copy: bool | None = True) -> Array:
+def sequence_at(sequence: Sequence[ArrayT], /, position: AnyInteger, *, copy: bool | None = True) -> ArrayT:
     """Return the element at a position.
 
     Parameters
@@ -154,7 +156,9 @@ def sequence_at(sequence: Any, /, position: Any, *, copy: bool | None = True) ->
         raise
 
 
-def sequence_insert(sequence: Any, /, tensor: Array, position: Any = None) -> ArraySequence[Any]:
+def sequence_insert(
+    sequence: Sequence[ArrayT], /, tensor: ArrayT, position: AnyInteger | None = None
+) -> ArraySequence[ArrayT]:
     """Return a sequence with one more element.
 
     Parameters
@@ -210,7 +214,7 @@ def sequence_insert(sequence: Any, /, tensor: Array, position: Any = None) -> Ar
     return make(kind, changed, length + 1)
 
 
-def sequence_erase(sequence: Any, /, position: Any = None) -> ArraySequence[Any]:
+def sequence_erase(sequence: Sequence[ArrayT], /, position: AnyInteger | None = None) -> ArraySequence[ArrayT]:
     """Return a sequence without one of its elements.
 
     Parameters
@@ -260,7 +264,7 @@ def sequence_erase(sequence: Any, /, position: Any = None) -> ArraySequence[Any]
     return make(sequence._kind, changed, last)
 
 
-def sequence_length(sequence: Any, /) -> Array:
+def sequence_length(sequence: Sequence[Any], /) -> Array:
     """Return the number of elements, as an array; ``len(sequence)`` is the same as a host integer.
 
     Parameters

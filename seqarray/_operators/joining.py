@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -11,14 +12,15 @@ from seqarray._blocks import Blocks, shapes_of, to_arrays
 from seqarray._kind import Kind, kind_of_all
 from seqarray._libraries import Array, library_of, same_device
 from seqarray._sequence import ArraySequence, refuse_sequence
+from seqarray._typing import ArrayT
 from seqarray._views import PackedRun, Run
 
 _OPERATOR = "concat_from_sequence"
 
 
 def concat_from_sequence(
-    sequence: Any, /, *, axis: int, new_axis: int = 0, out: Any = None, copy: bool | None = True
-) -> Array:
+    sequence: Sequence[ArrayT], /, *, axis: int, new_axis: int = 0, out: ArrayT | None = None, copy: bool | None = True
+) -> ArrayT:
     """Join all elements into one array, along an axis that they have or along a new one.
 
     Parameters

@@ -4,15 +4,52 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import nullcontext
-from typing import Any
+from typing import Any, overload
 
 from seqarray._arguments import integer
 from seqarray._dtypes import as_element_type
 from seqarray._kind import as_array
 from seqarray._libraries import is_compiling
 from seqarray._sequence import ArraySequence, as_sequence, empty_kind, make
+from seqarray._typing import ArrayT, ResultT
 
 
+@overload
+def sequence_map(
+    sequence: Sequence[ArrayT],
+    body: Callable[..., tuple[ResultT, ...]],
+    /,
+    *additional: Any,
+    n_outputs: int | None = None,
+    dtypes: Sequence[Any] | None = None,
+) -> tuple[ArraySequence[ResultT], ...]: ...
+@overload
+def sequence_map(
+    sequence: Sequence[ArrayT],
+    body: Callable[..., ResultT],
+    /,
+    *additional: Any,
+    n_outputs: int | None = None,
+    dtypes: Sequence[Any] | None = None,
+) -> ArraySequence[ResultT]: ...
+@overload
+def sequence_map(
+    sequence: Sequence[ArrayT],
+    /,
+    *additional: Any,
+    body: Callable[..., tuple[ResultT, ...]],
+    n_outputs: int | None = None,
+    dtypes: Sequence[Any] | None = None,
+) -> tuple[ArraySequence[ResultT], ...]: ...
+@overload
+def sequence_map(
+    sequence: Sequence[ArrayT],
+    /,
+    *additional: Any,
+    body: Callable[..., ResultT],
+    n_outputs: int | None = None,
+    dtypes: Sequence[Any] | None = None,
+) -> ArraySequence[ResultT]: ...
 def sequence_map(
     sequence: Any,
     /,

@@ -31,13 +31,14 @@ from seqarray._libraries import NUMPY, Array, library_of, resolve_library, same_
 from seqarray._operators.joining import view_of
 from seqarray._operators.splitting import as_blocks, splittable, views
 from seqarray._sequence import ArraySequence, as_sequence, make
+from seqarray._typing import AnyIntegers, ArrayT
 from seqarray._views import Cut, PackedRun, Run, reshaped
 
 #: Elements of at least this many bytes on average are padded one by one; smaller ones are joined before.
 _LARGE_ELEMENT = 16 << 10
 
 
-def pack(sequence: Any, /, *, axis: int = 0, copy: bool | None = None) -> tuple[Array, Integers]:
+def pack(sequence: Sequence[ArrayT], /, *, axis: int = 0, copy: bool | None = None) -> tuple[ArrayT, Integers]:
     """Return the elements joined along an axis, and the offsets at which each begins and ends there.
 
     Parameters
@@ -94,7 +95,9 @@ def pack(sequence: Any, /, *, axis: int = 0, copy: bool | None = None) -> tuple[
     return values, sequence.offsets(axis)
 
 
-def unpack(values: Array, offsets: Any, /, *, axis: int = 0, copy: bool | None = None) -> ArraySequence[Any]:
+def unpack(
+    values: ArrayT, offsets: AnyIntegers, /, *, axis: int = 0, copy: bool | None = None
+) -> ArraySequence[ArrayT]:
     """Return the chunks of an array between offsets along an axis.
 
     Parameters
@@ -187,14 +190,14 @@ def _check_offsets(bounds: Integers, length: int, axis: int) -> None:
 
 
 def pad_sequence(
-    sequence: Any,
+    sequence: Sequence[ArrayT],
     /,
     *,
     axis: int = 0,
     fill_value: Any = 0,
     length: int | None = None,
     side: Literal["right", "left"] = "right",
-) -> Array:
+) -> ArrayT:
     """Return one array in which every element is padded to the same length along an axis.
 
     Parameters
@@ -291,8 +294,8 @@ def _pieces(sequence: ArraySequence[Any], axis: int, lengths: Integers, size: in
 
 
 def unpad_sequence(
-    array: Array, lengths: Any, /, *, axis: int = 0, side: Literal["right", "left"] = "right"
-) -> ArraySequence[Any]:
+    array: ArrayT, lengths: AnyIntegers, /, *, axis: int = 0, side: Literal["right", "left"] = "right"
+) -> ArraySequence[ArrayT]:
     """Return the rows of a padded array without their padding.
 
     Parameters
@@ -366,7 +369,7 @@ def unpad_sequence(
     return make(kind_of_copies(kind), as_blocks(run, kind.library), count)
 
 
-def sequence_mask(lengths: Any, /, *, length: int | None = None, xp: Any = None, device: Any = None) -> Array:
+def sequence_mask(lengths: AnyIntegers, /, *, length: int | None = None, xp: Any = None, device: Any = None) -> Array:
     """Return which items of a padded array are no padding.
 
     Parameters
@@ -445,7 +448,7 @@ def sequence_mask(lengths: Any, /, *, length: int | None = None, xp: Any = None,
             raise
 
 
-def concat_each(*sequences: Any, axis: int = 0) -> ArraySequence[Any]:
+def concat_each(*sequences: Sequence[ArrayT], axis: int = 0) -> ArraySequence[ArrayT]:
     """Return a sequence whose element `i` is element `i` of every given sequence, joined along an axis.
 
     Parameters

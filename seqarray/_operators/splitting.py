@@ -25,12 +25,13 @@ from seqarray._blocks import Blocks, from_arrays, to_arrays
 from seqarray._kind import Kind, as_array, kind_of, kind_of_copies
 from seqarray._libraries import Array
 from seqarray._sequence import ArraySequence, make
+from seqarray._typing import AnyIntegers, ArrayT
 from seqarray._views import AnyRun, Cut, Run
 
 
 def split_to_sequence(
-    x: Array, /, split: Any = None, *, axis: int = 0, keepdims: int = 1, copy: bool | None = True
-) -> ArraySequence[Any]:
+    x: ArrayT, /, split: int | AnyIntegers | None = None, *, axis: int = 0, keepdims: int = 1, copy: bool | None = True
+) -> ArraySequence[ArrayT]:
     """Split an array into a sequence of chunks.
 
     Parameters
@@ -96,8 +97,14 @@ def split_to_sequence(
 
 
 def split(
-    x: Array, /, split: Any = None, *, axis: int = 0, num_outputs: int | None = None, copy: bool | None = True
-) -> tuple[Array, ...]:
+    x: ArrayT,
+    /,
+    split: AnyIntegers | None = None,
+    *,
+    axis: int = 0,
+    num_outputs: int | None = None,
+    copy: bool | None = True,
+) -> tuple[ArrayT, ...]:
     """Split an array into a tuple of arrays.
 
     Parameters

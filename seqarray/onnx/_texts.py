@@ -69,7 +69,8 @@ def info_of(
 
 def _is_small(array: np.ndarray[Any, Any]) -> bool:
     """Return whether a constant is shown with its values."""
-    return array.size <= _MAX_ITEMS and array.dtype.kind in "biufOUT"
+    # Without any item, an array may still be of many rows.
+    return max(array.size, *array.shape, 0) <= _MAX_ITEMS and array.dtype.kind in "biufOUT"
 
 
 def _shown(array: np.ndarray[Any, Any]) -> str:

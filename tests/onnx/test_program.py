@@ -9,6 +9,7 @@ import array_api_strict
 import ml_dtypes
 import numpy as np
 import pytest
+from onnx import helper, numpy_helper
 
 import seqarray as sa
 import seqarray.onnx
@@ -347,6 +348,15 @@ def test_printed_program_shows_every_step():
     text = str(seqarray.onnx.prepare(text_model(TWO_INPUTS)))
     for word in ("Neg", "SequenceErase", "OptionalHasElement", "x", "s", "o", "y", "t", "has"):
         assert re.search(rf"\b{word}\b", text), f"{word} not in {text}"
+
+
+def test_printed_program_shows_no_rows_of_constants_without_items():
+    empty = numpy_helper.from_array(np.zeros((1 << 20, 0), np.float32), "c")
+    graph = helper.make_graph(
+        [helper.make_node("Identity", ["c"], ["y"])], "g", [], [helper.make_tensor_value_info("y", 1, None)], [empty]
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)])
+    assert len(str(seqarray.onnx.prepare(model))) < 1000
 
 
 @pytest.mark.filterwarnings("ignore:some steps fall back")
