@@ -24,6 +24,7 @@ from seqarray.onnx._load.tensor_protos import (
 )
 from seqarray.onnx._ops.constant import constant_value
 from seqarray.onnx._ops.control_flow import CONTROL_FLOW_KERNELS
+from seqarray.onnx._ops.deviations import deviates_in_onnxruntime
 from seqarray.onnx._ops.math import MATH_KERNELS
 from seqarray.onnx._ops.node import Kernel, KernelFactory, Node, schema_of
 from seqarray.onnx._ops.reference import LazyReference, make_reference
@@ -296,9 +297,9 @@ class Compiler:
                     raise _ReferenceNeededError
                 types = [self._type_of(slot) for slot in inputs]
                 self._reserve(proto.ByteSize(), label)
-                make = partial(
-                    make_reference, node, names, types, scope.opsets, self.model.proto.ir_version, self._limits
-                )
+                values = [self.constants.get(slot) for slot in inputs]
+                version_of_ir = self.model.proto.ir_version
+                make = partial(make_reference, node, names, types, values, scope.opsets, version_of_ir, self._limits)
                 if self._regions is not None:
                     self._append_candidate(node, make, inputs, info._replace(fallback=True), scope, steps)
                     return
@@ -350,7 +351,12 @@ class Compiler:
         candidate.alternative = Step(
             node.label, kernel.run, (Placement.ANY,) * len(inputs), inputs, outputs, computes=True, nodes=(info,)
         )
-        steps.append(candidate)
+        if deviates_in_onnxruntime(node.proto):
+            kernel.make()
+            candidate.alternative.fallback, candidate.alternative.engine = True, "onnx.reference"
+            steps.append(candidate.alternative)
+        else:
+            steps.append(candidate)
         self._infer_types(node, inputs, outputs)
 
     def _infer_types(self, node: Node, inputs: tuple[int, ...], outputs: tuple[int, ...]) -> None:

@@ -14,6 +14,7 @@ from seqarray._dtypes import element_type_of
 from seqarray._libraries import NUMPY
 from seqarray._sequence import ArraySequence
 from seqarray.onnx._load.model import graphs_of
+from seqarray.onnx._ops.deviations import Input, deviation_of_reference, input_of_array, input_of_type
 from seqarray.onnx._ops.node import Kernel, Node
 from seqarray.onnx._ops.size_estimates import check_bounded, check_work, estimated_nbytes
 from seqarray.onnx._run.budget import Limits
@@ -36,6 +37,7 @@ def make_reference(
     node: Node,
     names: Sequence[str],
     types: Sequence[onnx.TypeProto | None],
+    values: Sequence[np.ndarray[Any, Any] | None],
     opsets: dict[str, int],
     ir_version: int,
     limits: Limits,
@@ -50,6 +52,8 @@ def make_reference(
         The names of its inputs.
     types : sequence of onnx.TypeProto or None
         Their types where the model declares them: the definition of some operators depends on them.
+    values : sequence of array or None
+        The values of those that are constants.
     opsets : dict
         Domain to version.
     ir_version : int
@@ -60,13 +64,14 @@ def make_reference(
     Raises
     ------
     ValueError
-        If onnx has no reference implementation of the operator, or if nothing bounds what it takes and the program has
-        limits.
+        If onnx has no reference implementation of the operator, or one that deviates from the standard, or if nothing
+        bounds what it takes and the program has limits.
     """
     if any(graphs_of(attribute) for attribute in node.proto.attribute):
         raise ValueError(f"{node.label}: operators with graphs, other than If, Loop, Scan and SequenceMap, do not run")
     if any(limit is not None for limit in limits):
         check_bounded(node, limits)
+    _check_right(node, [input_of_type(*pair) for pair in zip(types, values, strict=True)], f"{node.label}: ")
     proto = onnx.NodeProto()
     proto.CopyFrom(node.proto)
     proto.domain = node.domain
@@ -97,11 +102,23 @@ def make_reference(
         feeds = {
             name: _to_reference(argument, execution) for name, argument in zip(names, arguments, strict=False) if name
         }
-        _check_limits(node, [feeds.get(name) for name in names], execution, limits)
+        given = [feeds.get(name) for name in names]
+        _check_limits(node, given, execution, limits)
+        _check_right(node, [input_of_array(value) for value in given])
         outputs = evaluator.run(None, feeds)
         return [_from_reference(output, execution, moved) for output in outputs]
 
     return Kernel(run_reference)
+
+
+def _check_right(node: Node, inputs: Sequence[Input], label: str = "") -> None:
+    """Raise a ValueError if the reference implementation is known to give something else than the standard says."""
+    text = deviation_of_reference(node, inputs)
+    if text:
+        raise ValueError(
+            f"{label}onnx.reference does not follow the standard here ({text}), so it is not used; "
+            "onnxruntime runs this operator: pip install onnxruntime"
+        )
 
 
 class LazyReference:
@@ -128,10 +145,16 @@ class LazyReference:
         if any(limit is not None for limit in limits):
             check_bounded(node, limits)
 
+    def make(self) -> Kernel:
+        """Return the kernel; raise a ValueError if there is none."""
+        if self._kernel is None:
+            self._kernel = self._make()
+        return self._kernel
+
     def check_alternative(self, refusal: Exception) -> None:
         """Make the kernel; raise a ValueError with the reason why onnxruntime refuses if there is none."""
         try:
-            self._kernel = self._make()
+            self.make()
         except ValueError as error:
             raise ValueError(f"{error}; onnxruntime does not run it either: {refusal}") from error
 
@@ -141,9 +164,7 @@ class LazyReference:
 
     def run(self, execution: Execution, *arguments: Any) -> Sequence[Any]:
         """Run the node by the reference evaluator."""
-        if self._kernel is None:
-            self._kernel = self._make()
-        return self._kernel.function(execution, *arguments)
+        return self.make().function(execution, *arguments)
 
 
 def _check_limits(node: Node, inputs: Sequence[Any], execution: Execution, limits: Limits) -> None:

@@ -189,6 +189,9 @@ class Region:
 
     def _session_for(self, arrays: Sequence[Any]) -> Session | None:
         """Return the session for inputs of the types of some arrays, None if onnxruntime refuses."""
+        for array in arrays:
+            if not isinstance(array, np.ndarray):
+                raise TypeError(f"an input is {describe_value(array)}; expected a tensor")
         key = tuple(element_type_of(array.dtype) for array in arrays)
         if key not in self._sessions:
             with self._making:
@@ -206,9 +209,6 @@ class Region:
         arguments = [values[slot] for slot in self._model.inputs]
         if self.refusal is not None or (execution.moves and self._prefers_own(arguments, execution)):
             return self._run_own(execution)
-        for value in arguments:
-            if value is None or type(value) is ArraySequence:
-                raise TypeError(f"an input is {describe_value(value)}; expected a tensor")
         arrays = [_on_host(value, execution) for value in arguments] if execution.moves else arguments
         session = self._session or self._session_for(arrays)
         if session is None:
@@ -254,9 +254,9 @@ class Region:
         return f"{max(named, key=len)}: {text}" if named and len(self._model.labels) > 1 else text
 
 
-def _on_host(value: Any, execution: Execution) -> np.ndarray[Any, Any]:
+def _on_host(value: Any, execution: Execution) -> Any:
     """Return an array as a NumPy array: a view where NumPy can look at its memory, else a copy, which is counted."""
-    if isinstance(value, np.ndarray):
+    if value is None or isinstance(value, (np.ndarray, ArraySequence)):
         return value
     library = library_of(value)
     if library.is_viewed_by_host(library.device_of(value)):

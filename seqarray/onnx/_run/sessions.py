@@ -13,15 +13,17 @@ import onnx
 from seqarray._dtypes import ELEMENT_TYPE_BY_CODE, ONNX_TYPES, element_type_of, native
 from seqarray._libraries import NUMPY
 from seqarray.onnx._load.tensor_protos import tensor_of
+from seqarray.onnx._run.values import describe_value
 
 HostArray = np.ndarray[Any, Any]
+_ndarray = np.ndarray
 
 #: Initializers of at least so many bytes are handed over as they lie in memory, smaller ones within the model: what is
 #: computed of shapes when a session is made is read there.
 _LARGE_NBYTES = 4096
 
-#: Element types of which onnxruntime keeps two values in a byte, and NumPy one.
-_HALF_BYTES = frozenset({"int4", "uint4", "float4_e2m1fn"})
+#: Element types of which onnxruntime keeps several values in a byte, and NumPy one.
+_PACKED = frozenset({"int2", "uint2", "int4", "uint4", "float4_e2m1fn"})
 
 #: Element types that onnxruntime takes as NumPy arrays.
 _PLAIN_TYPES = frozenset(
@@ -76,7 +78,7 @@ class SessionMaker:
         large = {}
         for name, array in weights.items():
             element_type = element_type_of(array.dtype)
-            is_large = array.nbytes >= _LARGE_NBYTES and element_type not in {*_HALF_BYTES, "string"}
+            is_large = array.nbytes >= _LARGE_NBYTES and element_type not in {*_PACKED, "string"}
             if is_large and self._options is None:
                 large[name] = _value_of(self._onnxruntime, np.asarray(array, order="C"), element_type)
                 model.graph.initializer.append(_placeholder(name, array, element_type))
@@ -129,16 +131,16 @@ class Session:
         self.output_types = [_TYPE_BY_NAME[declared[name]] for name in self._outputs]
         self._dtypes = [NUMPY.dtype_for(element_type, operator="onnxruntime") for element_type in input_types]
         crossing = {*input_types, *self.output_types}
-        if crossing & _HALF_BYTES:
-            raise RefusedError("values of 4 bits do not cross between onnxruntime and NumPy")
+        if crossing & _PACKED:
+            raise RefusedError(f"values of {', '.join(crossing & _PACKED)} do not cross between it and NumPy")
         self._is_plain = crossing <= _PLAIN_TYPES
         self._has_usual_dtypes = "uint64" not in self.output_types
 
     def run(self, arrays: Sequence[HostArray]) -> list[HostArray]:
         """Run the session on arrays in order; neither they nor its outputs are copied, if their layout allows it."""
         given = [
-            array if array.dtype is dtype else self._converted(array, dtype, name)
-            for array, dtype, name in zip(arrays, self._dtypes, self._inputs, strict=True)
+            array if type(array) is _ndarray and array.dtype is dtype else self._converted(array, dtype)
+            for array, dtype in zip(arrays, self._dtypes, strict=True)
         ]
         if self._is_plain:
             outputs: list[HostArray] = self._session.run(self._outputs, dict(zip(self._inputs, given, strict=True)))
@@ -154,11 +156,12 @@ class Session:
             for value, element_type in zip(results, self.output_types, strict=True)
         ]
 
-    def _converted(self, array: HostArray, dtype: Any, name: str) -> HostArray:
-        """Return an array with the dtype of an input, if it has its element type."""
-        if element_type_of(array.dtype) != element_type_of(dtype):
-            raise TypeError(f"{name!r} has element type {element_type_of(array.dtype)}; expected {dtype}")
-        return array if array.dtype.kind == "U" else array.astype(dtype, copy=False)
+    @staticmethod
+    def _converted(value: Any, dtype: Any) -> HostArray:
+        """Return a value with the dtype of an input, if it is an array of that element type."""
+        if not isinstance(value, _ndarray) or element_type_of(value.dtype) != element_type_of(dtype):
+            raise TypeError(f"an input is {describe_value(value)}; expected a tensor of {element_type_of(dtype)}")
+        return value if value.dtype.kind == "U" else value.astype(dtype, copy=False)
 
 
 def _usual(dtype: Any) -> Any:
