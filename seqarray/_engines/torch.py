@@ -11,12 +11,14 @@ from collections.abc import Iterator, Sequence
 from math import prod
 from typing import Any
 
+import numpy as np
 import torch
 from torch.autograd import forward_ad
 
 from seqarray._arguments import Column, Shape
 from seqarray._blocks import Block, Blocks, from_arrays, to_pieces
 from seqarray._engines import numpy, numpy_copies, standard
+from seqarray._engines.segments import Segments
 from seqarray._engines.settings import settings
 from seqarray._kind import Kind, kind_of
 from seqarray._views import Cut, Run, at_places
@@ -75,7 +77,19 @@ def duplicate(array: Tensor, kind: Kind) -> Tensor:
     return array.clone()
 
 
-pack, gather = standard.pack, standard.gather
+pack = standard.pack
+
+
+def gather(
+    sources: Sequence[tuple[Tensor, Segments]], count: int, kind: Kind, fill: np.ndarray[Any, Any] | None = None
+) -> Tensor:
+    """Copy ranges of the rows of tensors into a new one of `count` rows."""
+    if _is_compiling() or not all(_is_plain(tensor) for tensor, _ in sources):
+        return standard.gather(sources, count, kind, fill)
+    hosted = [(_as_ndarray(tensor), segments) for tensor, segments in sources]
+    if fill is not None:
+        fill = _as_ndarray(torch.full((), fill.item(), dtype=kind.dtype))
+    return _as_tensor(numpy.gather(hosted, count, kind_of(hosted[0][0]), fill), kind.dtype)
 
 
 # Large work.
