@@ -33,7 +33,7 @@ from seqarray.onnx._run.feeds import (
 from seqarray.onnx._run.placement import Target, upload
 from seqarray.onnx._run.profile import Profile
 from seqarray.onnx._run.sessions import SessionMaker
-from seqarray.onnx._run.steps import Step, Subgraph
+from seqarray.onnx._run.steps import Step, Subgraph, slots_read
 from seqarray.onnx._run.values import conforms, describe_value
 
 
@@ -501,8 +501,11 @@ class Program:
         target = Target(library, device)
         values: list[Any] = [None] * self._n_slots
         with target.library.on_device(target.device):
+            # Those that only sessions read are theirs, and not moved.
+            read = slots_read(self._graph)
             for slot, array in self._constants.items():
-                values[slot] = target.place_constant(array)
+                if slot in read:
+                    values[slot] = target.place_constant(array)
         prepared = _PreparedTarget(target, values, AliasTracker(values))
         self._prepared.append(prepared)
         self._warn_of_fallbacks(target, stacklevel=5)

@@ -14,7 +14,7 @@ from seqarray.onnx._ops.result_types import is_tensor, tensor_type
 from seqarray.onnx._partition import Candidate, partition
 from seqarray.onnx._run.placement import FEW_VALUES
 from seqarray.onnx._run.sessions import SessionMaker
-from seqarray.onnx._run.steps import NodeInfo, Step, make_subgraph
+from seqarray.onnx._run.steps import NodeInfo, Step, Subgraph, make_subgraph
 from seqarray.onnx._scope import Scope
 
 #: The operators on sequences and optionals.
@@ -225,7 +225,16 @@ class Regions:
         )
         is_single = len(candidates) == 1 and not has_kernels
         own = make_subgraph(label, (), outputs, steps, self._constants)
-        region = Region(model, self._maker, own, has_kernels, self._on_host, candidates[0].check if is_single else None)
+        own_constants = {slot: self._constants[slot] for slot in _slots_of(own) if slot in self._constants}
+        region = Region(
+            model,
+            self._maker,
+            own,
+            own_constants,
+            has_kernels,
+            self._on_host,
+            candidates[0].check if is_single else None,
+        )
         step = Step(label, region.run, (), inputs, outputs, computes=True, fallback=is_single, subgraphs=(own,))
         step.engine = "onnxruntime"
         step.nodes = tuple(info for candidate in candidates for info in candidate.nodes)
@@ -274,6 +283,14 @@ def _is_split_checked(proto: onnx.NodeProto) -> bool:
     """Return whether a Split is as the standard has it; onnxruntime crashes for outputs left out or one too many."""
     count = next((attribute.i for attribute in proto.attribute if attribute.name == "num_outputs"), len(proto.output))
     return all(proto.output) and count == len(proto.output)
+
+
+def _slots_of(subgraph: Subgraph) -> set[int]:
+    """Return the slots that the steps of a subgraph read, at any depth."""
+    read = set(subgraph.outputs)
+    for step in subgraph.steps:
+        read.update(step.inputs, *map(_slots_of, step.subgraphs))
+    return read
 
 
 def _count(steps: Sequence[Step]) -> float:

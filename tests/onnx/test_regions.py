@@ -9,6 +9,7 @@ import pytest
 
 import seqarray as sa
 import seqarray.onnx
+from seqarray.onnx._run import placement
 from tests.onnx.helpers import boolean, floats, integer, on_all, placed, refuses, text_model
 
 onnxruntime = pytest.importorskip("onnxruntime", reason="onnxruntime is not installed")
@@ -255,6 +256,25 @@ def test_a_gradient_is_kept_by_kernels(backend):
     y.sum().backward()
     assert x.grad.tolist() == [5 * 2.0**4]
     assert "onnxruntime" in engines(program).values()
+
+
+@pytest.mark.parametrize("backend", ["torch"], indirect=True)
+def test_constants_of_a_session_are_moved_only_for_kernels(backend, monkeypatch):
+    uploads = []
+    upload = placement.upload
+    monkeypatch.setattr(placement, "upload", lambda array, target: uploads.append(array.shape) or upload(array, target))
+    model = text_model("agraph (float[N] x) => (float[M] y) { a = Mul(x, w) b = Mul(a, x) c = Mul(b, x) y = Neg(c) }")
+    weights = np.arange(2000, dtype=np.float32)
+    model.graph.initializer.append(onnx.numpy_helper.from_array(weights, "w"))
+    program = seqarray.onnx.prepare(model, xp="torch")
+    x = backend.array(floats(2))
+    assert program.run([x])[0].tolist() == (-8 * weights).tolist()
+    assert uploads == []
+    (y,) = program.run([x.requires_grad_()])
+    y.sum().backward()
+    assert x.grad.tolist() == [-12 * float(weights.sum())]
+    program.run([x])
+    assert uploads == [(2000,)]
 
 
 @pytest.mark.parametrize("backend", ["torch"], indirect=True)

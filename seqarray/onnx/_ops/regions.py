@@ -142,6 +142,8 @@ class Region:
         Makes the session.
     own : Subgraph
         The steps by which the nodes run without a session of them all.
+    own_constants : dict
+        The constants that these steps read, by slot.
     has_kernels : bool
         Whether some of these steps are kernels of seqarray, which need no values moved to the host.
     on_host : collection of int
@@ -155,6 +157,7 @@ class Region:
         model: RegionModel,
         maker: SessionMaker,
         own: Subgraph,
+        own_constants: dict[int, np.ndarray[Any, Any]],
         has_kernels: bool,
         on_host: Iterable[int] = (),
         check: Callable[[Execution, Mapping[int, Any]], None] | None = None,
@@ -162,6 +165,7 @@ class Region:
         self._model = model
         self._maker = maker
         self._own = own
+        self._own_constants = own_constants
         self.has_kernels = has_kernels
         self._on_host = [slot in set(on_host) for slot in model.outputs]
         self._check = check
@@ -240,7 +244,10 @@ class Region:
 
     def _run_own(self, execution: Execution) -> Sequence[Any]:
         """Execute the steps of the nodes one by one."""
-        values = execution.values
+        values, target = execution.values, execution.target
+        for slot, array in self._own_constants.items():
+            if values[slot] is None:
+                values[slot] = target.constant_of(slot, array)
         execute(self._own.steps, execution)
         outputs = [values[slot] for slot in self._model.outputs]
         for slot in self._own.local_slots:

@@ -48,6 +48,8 @@ class Target:
         )
         # Constants kept on the host: identity to the array on the device, None until it is first used there.
         self._uploaded: dict[int, Any] = {}
+        # Constants that only steps read which a session may stand for, by slot.
+        self._placed: dict[int, Any] = {}
 
     def __str__(self) -> str:
         name = self.library.name
@@ -65,6 +67,12 @@ class Target:
             return upload(array, self)
         self._uploaded[id(array)] = None
         return array
+
+    def constant_of(self, slot: int, array: np.ndarray[Any, Any]) -> Any:
+        """Return the constant of a slot, placed when it is first asked for."""
+        if slot not in self._placed:
+            self._placed[slot] = self.place_constant(array)
+        return self._placed[slot]
 
     def to_device(self, array: np.ndarray[Any, Any]) -> tuple[Any, bool]:
         """Return a NumPy array on the device, and whether it was moved now; constants are moved once."""

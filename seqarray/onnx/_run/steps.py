@@ -120,6 +120,17 @@ class Subgraph:
     local_slots: tuple[int, ...]
 
 
+def slots_read(subgraph: Subgraph) -> set[int]:
+    """Return the slots that the steps of a subgraph read and that it gives; of a region, what its session is given."""
+    read = set(subgraph.outputs)
+    for step in subgraph.steps:
+        read.update(step.inputs)
+        if step.engine != "onnxruntime":
+            for inner in step.subgraphs:
+                read |= slots_read(inner)
+    return read
+
+
 def make_subgraph(
     name: str, inputs: tuple[int, ...], outputs: tuple[int, ...], steps: list[Step], constants: dict[int, Any]
 ) -> Subgraph:
