@@ -7,6 +7,7 @@ arrays cannot exist before, and nothing but dask asks for a token.
 from __future__ import annotations
 
 import sys
+from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -23,7 +24,11 @@ class Collection:
     __slots__ = ()
 
     _kind: Kind
-    _blocks: Blocks
+
+    @property
+    @abstractmethod
+    def _blocks(self) -> Blocks:
+        """The blocks of the elements."""
 
     def compute(self, **options: Any) -> Any:
         """Return a sequence of what the lazy elements are when computed, in one computation.

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from html import escape
 
-from seqarray._blocks import Blocks, select, shapes_of
+from seqarray._blocks import shapes_of
 from seqarray._kind import OPAQUE, Kind
+from seqarray._tree import Elements, blocks_of, select
 from seqarray._views import Run
 
 #: How many shapes are shown.
@@ -19,20 +20,20 @@ _BARS = 64
 _BAR_WIDTH, _STRIP_HEIGHT = 6, 32
 
 
-def text_of(kind: Kind, blocks: Blocks, length: int) -> str:
+def text_of(kind: Kind, elements: Elements, length: int) -> str:
     """Return one line: how many elements of which type are where, and the shapes of the first."""
     count = f"{length} {kind.element_type} array{'' if length == 1 else 's'}"
     where = "" if kind.library is None else f", {_place(kind)}"
-    shapes = _shapes(kind, blocks, length)
-    return f"<ArraySequence of {count}{where}{': ' if shapes else ''}{shapes}{_range_of_lengths(blocks, length)}>"
+    shapes = _shapes(kind, elements, length)
+    return f"<ArraySequence of {count}{where}{': ' if shapes else ''}{shapes}{_range_of_lengths(elements, length)}>"
 
 
-def _range_of_lengths(blocks: Blocks, length: int) -> str:
+def _range_of_lengths(elements: Elements, length: int) -> str:
     """Return how long the many chunks of one split are, which is known without a look at any."""
-    if length <= _SHAPES or len(blocks) != 1 or not isinstance(blocks[0], Run) or blocks[0].cut.dropped:
+    if length <= _SHAPES or not isinstance(elements, Run) or elements.cut.dropped:
         return ""
-    axis = blocks[0].cut.axis
-    lengths = blocks[0].lengths(axis)
+    axis = elements.cut.axis
+    lengths = elements.lengths(axis)
     shortest, longest = lengths.min(), lengths.max()
     return "" if shortest == longest else f", lengths {shortest} to {longest} on axis {axis}"
 
@@ -42,35 +43,35 @@ def _place(kind: Kind) -> str:
     return kind.library.name + ("" if kind.device is None else f" on {kind.device}")
 
 
-def _shapes(kind: Kind, blocks: Blocks, length: int) -> str:
+def _shapes(kind: Kind, elements: Elements, length: int) -> str:
     if kind is OPAQUE or not length:
         return ""
-    shown = shapes_of(select(blocks, range(length)[:_SHAPES]))
+    shown = shapes_of(blocks_of(select(elements, range(length)[:_SHAPES])))
     return ", ".join(map(str, shown)) + (", ..." if length > len(shown) else "")
 
 
-def html_of(kind: Kind, blocks: Blocks, length: int, nbytes: int) -> str:
+def html_of(kind: Kind, elements: Elements, length: int, nbytes: int) -> str:
     """Return a table: number and type of the elements, library and device, bytes, shapes, and a strip of lengths."""
     rows = [("elements", str(length)), ("type", kind.element_type)]
     if kind.library is not None:
         rows += [("library", _place(kind)), ("bytes", f"{nbytes:,}")]
-    if shapes := _shapes(kind, blocks, length):
+    if shapes := _shapes(kind, elements, length):
         rows.append(("shapes", shapes))
     cells = "".join(
         f"<tr><th style='text-align:left'>{escape(name)}</th><td style='text-align:left'>{escape(value)}</td></tr>"
         for name, value in rows
     )
-    if strip := _strip(kind, blocks, length):
+    if strip := _strip(kind, elements, length):
         cells += f"<tr><th style='text-align:left'>lengths</th><td style='text-align:left'>{strip}</td></tr>"
     return f"<table><caption style='text-align:left'>ArraySequence</caption><tbody>{cells}</tbody></table>"
 
 
-def _strip(kind: Kind, blocks: Blocks, length: int) -> str:
+def _strip(kind: Kind, elements: Elements, length: int) -> str:
     """Return a picture of the lengths along the first axis, of elements spread evenly over a long sequence."""
     if kind is OPAQUE or not length:
         return ""
     step = -(-length // _BARS)
-    lengths = [shape[0] for shape in shapes_of(select(blocks, range(0, length, step))) if shape]
+    lengths = [shape[0] for shape in shapes_of(blocks_of(select(elements, range(0, length, step)))) if shape]
     if not lengths or not all(isinstance(one, int) for one in lengths):
         return ""
     longest = max(lengths)

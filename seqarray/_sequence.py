@@ -10,7 +10,7 @@ from typing import Any, NoReturn, TypeVar, final, overload
 
 import numpy as np
 
-from seqarray import _blocks
+from seqarray import _blocks, _tree
 from seqarray._arguments import (
     Shape,
     axis_in_range,
@@ -31,6 +31,7 @@ from seqarray._kind import OPAQUE, Kind, kind_of_all
 from seqarray._libraries import Library, resolve_library, same_device
 from seqarray._pickling import declared_type, kind_of_pickled, owned, pickled
 from seqarray._transfer import OPERATOR, cast, kind_of_blocks, move, pinned, target_device
+from seqarray._tree import Elements
 
 ArrayT_co = TypeVar("ArrayT_co", covariant=True)
 
@@ -91,14 +92,13 @@ class ArraySequence(Collection, Sequence[ArrayT_co]):
     <ArraySequence of 2 float64 arrays, numpy on cpu: (1, 3), (2, 3)>
     """
 
-    __slots__ = ("__weakref__", "_block_ends", "_blocks", "_kind", "_length")
+    __slots__ = ("__weakref__", "_elements", "_kind", "_length")
 
     __array_ufunc__ = None
 
     _kind: Kind
-    _blocks: Blocks
+    _elements: Elements
     _length: int
-    _block_ends: list[int] | None
 
     def __new__(
         cls,
@@ -111,15 +111,15 @@ class ArraySequence(Collection, Sequence[ArrayT_co]):
     ) -> ArraySequence[ArrayT_co]:
         library = resolve_library(xp, operator="ArraySequence")
         if isinstance(arrays, ArraySequence):
-            kind, elements, length = arrays._kind, arrays._blocks, arrays._length
+            kind, elements, length = arrays._kind, arrays._elements, arrays._length
         elif isinstance(arrays, (list, tuple)):
             kind, checked = kind_of_all(arrays, "ArraySequence")
-            elements, length = _blocks.from_arrays(checked), len(checked)
+            elements, length = _tree.of_arrays(checked), len(checked)
         else:
             raise TypeError(f"ArraySequence: expected a list or tuple of arrays, got {type(arrays).__name__}")
         if dtype is not None or library is not None or device is not None:
             kind = _declared(kind, dtype, library, device, length)
-        return make(kind, elements, length)
+        return of_elements(kind, elements, length)
 
     def __init_subclass__(cls) -> NoReturn:
         raise TypeError("ArraySequence cannot be subclassed: what the operators return would not be of the subclass")
@@ -137,30 +137,26 @@ class ArraySequence(Collection, Sequence[ArrayT_co]):
         if type(index) is not int:
             if isinstance(index, slice):
                 indices = range_of(index, self._length, operator="ArraySequence")
-                return make(self._kind, _blocks.select(self._blocks, indices), len(indices))
+                return of_elements(self._kind, _tree.select(self._elements, indices), len(indices))
             if isinstance(index, list) or rank_of(index) == 1:
                 places = chosen_places(index, self._length, operator="ArraySequence")
-                return make(self._kind, _blocks.take(self._blocks, self._ends, places), len(places))
+                return of_elements(self._kind, _tree.take(self._elements, places), len(places))
             position = index_of(index, operator="ArraySequence", name="index", expected=_INDICES)
         length = self._length
         if position < 0:
             position += length
         if not 0 <= position < length:
             raise IndexError(f"ArraySequence: index {index} is out of range for {length} elements")
-        if len(self._blocks) == 1:
-            return self._blocks[0][position]
-        number, place = _blocks.find(self._ends, self._blocks, position)
-        return self._blocks[number][place]
+        return self._elements[position]
 
     def __iter__(self) -> Iterator[ArrayT_co]:
-        blocks = self._blocks
-        return iter(blocks[0]) if len(blocks) == 1 else chain.from_iterable(blocks)
+        return iter(self._elements)
 
     def __repr__(self) -> str:
-        return text_of(self._kind, self._blocks, self._length)
+        return text_of(self._kind, self._elements, self._length)
 
     def _repr_html_(self) -> str:
-        return html_of(self._kind, self._blocks, self._length, 0 if self._kind is OPAQUE else self.nbytes)
+        return html_of(self._kind, self._elements, self._length, 0 if self._kind is OPAQUE else self.nbytes)
 
     def __contains__(self, value: object) -> NoReturn:
         raise TypeError(
@@ -244,8 +240,9 @@ class ArraySequence(Collection, Sequence[ArrayT_co]):
             return make(_moved_kind(kind, library, device), (), 0)
         assert library is not None
         device = target_device(kind, library, device)
-        blocks = move(self._blocks, kind, library, device, copy)
-        if blocks is self._blocks:
+        held = self._blocks
+        blocks = move(held, kind, library, device, copy)
+        if blocks is held:
             return self
         if kind.exact:
             return make(kind_of_blocks(blocks), blocks, self._length)
@@ -320,16 +317,15 @@ class ArraySequence(Collection, Sequence[ArrayT_co]):
         library = self._kind.library
         if library is None or not self._length:
             return self
-        blocks = pinned(self._blocks, self._kind)
-        return self if blocks is self._blocks else make(self._kind, blocks, self._length)
+        held = self._blocks
+        blocks = pinned(held, self._kind)
+        return self if blocks is held else make(self._kind, blocks, self._length)
 
     @property
-    def _ends(self) -> list[int]:
-        """The number of elements up to the end of each block; counted once."""
-        ends = self._block_ends
-        if ends is None:
-            ends = self._block_ends = _blocks.ends_of(self._blocks)
-        return ends
+    def _blocks(self) -> Blocks:
+        """The blocks, which are counted and listed here: only for what looks at all elements."""
+        elements = self._elements
+        return (elements,) if type(elements) is tuple and elements else _tree.blocks_of(elements)
 
     @property
     def element_type(self) -> str:
@@ -527,11 +523,15 @@ class ArraySequence(Collection, Sequence[ArrayT_co]):
 
 def make(kind: Kind, blocks: Blocks, length: int) -> ArraySequence[Any]:
     """Return a sequence around blocks that have been checked."""
+    return of_elements(kind, blocks[0] if len(blocks) == 1 else _tree.tree_of(blocks), length)
+
+
+def of_elements(kind: Kind, elements: Elements, length: int) -> ArraySequence[Any]:
+    """Return a sequence of elements that have been checked."""
     sequence: ArraySequence[Any] = _new(ArraySequence)
     sequence._kind = kind
-    sequence._blocks = blocks
+    sequence._elements = elements
     sequence._length = length
-    sequence._block_ends = None
     return sequence
 
 
@@ -567,7 +567,7 @@ def as_sequence(value: Any, *, operator: str) -> ArraySequence[Any]:
     if not isinstance(value, (list, tuple)):
         refuse_sequence(value, operator=operator)
     kind, checked = kind_of_all(value, operator)
-    return make(kind, _blocks.from_arrays(checked), len(checked))
+    return of_elements(kind, _tree.of_arrays(checked), len(checked))
 
 
 def refuse_sequence(value: Any, *, operator: str) -> NoReturn:
@@ -632,4 +632,4 @@ def rebuilt(declared: Any, xp: str | None, device: Any, elements: Sequence[Any])
         kind, elements = kind_of_all(elements, "ArraySequence")
     except (TypeError, ValueError):
         kind = OPAQUE
-    return make(kind, _blocks.from_arrays(elements), len(elements))
+    return of_elements(kind, _tree.of_arrays(elements), len(elements))

@@ -3,15 +3,25 @@
 from __future__ import annotations
 
 from contextlib import AbstractContextManager, nullcontext
+from itertools import accumulate
 from typing import Any
 
 import pytest
 
 import seqarray as sa
-from seqarray import _blocks
+from seqarray import _blocks, _tree
 from seqarray._blocks import BLOCK_LENGTH
 
-__all__ = ["BLOCK_LENGTH", "blocks_of", "library_of", "on_device_of", "same_device", "watch_tidying"]
+__all__ = [
+    "BLOCK_LENGTH",
+    "assert_tree_is_sound",
+    "blocks_of",
+    "library_of",
+    "on_device_of",
+    "same_device",
+    "shrink_blocks",
+    "watch_tidying",
+]
 
 Blocks = tuple[Any, ...]
 
@@ -22,15 +32,46 @@ def blocks_of(sequence: sa.ArraySequence[Any]) -> Blocks:
     return blocks
 
 
-def watch_tidying(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Blocks, Blocks]]:
-    """Have a list get the blocks of every changed sequence, before and after many small ones were merged."""
-    tidied, seen = _blocks._tidied, []
+def shrink_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have short sequences lie in as many blocks and branches as long ones."""
+    monkeypatch.setattr(_blocks, "BLOCK_LENGTH", 6)
+    monkeypatch.setattr(_tree, "BLOCK_LENGTH", 6)
+    monkeypatch.setattr(_tree, "WIDTH", 4)
+    monkeypatch.setattr(_tree, "MERGED_LENGTH", 12)
 
-    def watched(before: Blocks, length: int) -> Blocks:
-        seen.append((before, tidied(before, length)))
+
+def assert_tree_is_sound(sequence: sa.ArraySequence[Any]) -> int:
+    """Check the lengths and heights of all blocks and branches; return the height."""
+    elements = sequence._elements
+    assert len(elements) == len(sequence)
+    if isinstance(elements, _tree.Stack):
+        assert len(elements.below) == elements.begin > 0
+        assert len(elements.top) > 0
+        _height(elements.top)
+        elements = elements.below
+    return _height(elements)
+
+
+def _height(tree: Any) -> int:
+    if not isinstance(tree, _tree.Branch):
+        assert not isinstance(tree, tuple) or len(tree) <= _blocks.BLOCK_LENGTH
+        return 0
+    assert 0 < len(tree.children) == len(tree.ends) <= _tree.WIDTH
+    assert list(accumulate(map(len, tree.children), initial=0)) == [0, *tree.ends]
+    assert min(map(len, tree.children)) > 0
+    (height,) = set(map(_height, tree.children))
+    return height + 1
+
+
+def watch_tidying(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Blocks, Blocks]]:
+    """Have a list get the blocks of a branch, before and after small ones were merged."""
+    merged, seen = _tree._merged, []
+
+    def watched(before: Blocks) -> Blocks:
+        seen.append((before, merged(before)))
         return seen[-1][1]
 
-    monkeypatch.setattr(_blocks, "_tidied", watched)
+    monkeypatch.setattr(_tree, "_merged", watched)
     return seen
 
 

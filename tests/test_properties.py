@@ -19,7 +19,7 @@ from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, rule,
 
 import seqarray as sa
 from seqarray.testing import assert_arrays_equal, assert_sequences_equal, to_numpy
-from tests.helpers import BLOCK_LENGTH, blocks_of, watch_tidying
+from tests.helpers import BLOCK_LENGTH, assert_tree_is_sound, shrink_blocks, watch_tidying
 
 BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
 NUMBERS = [
@@ -342,24 +342,18 @@ def element_of(array: Any, *, identity: bool = False) -> Element:
     return Element(values.shape, values.tobytes(), array if identity else None)
 
 
-def assert_blocks_are_sound(sequence: sa.ArraySequence[Any]) -> None:
-    lengths = list(map(len, blocks_of(sequence)))
-    assert 0 not in lengths
-    assert sum(lengths) == len(sequence)
-    assert all(len(block) <= BLOCK_LENGTH for block in blocks_of(sequence) if isinstance(block, tuple))
-
-
 class SequenceAgainstList(RuleBasedStateMachine):
     """A tree of versions: every rule takes any version there is, and may add one that was made from it."""
 
     versions: Bundle[Version] = Bundle("versions")
 
-    def __init__(self, backend: Any, many: int) -> None:
+    def __init__(self, backend: Any, many: int, heights: set[int]) -> None:
         super().__init__()
         self.backend = backend
         self.many = many
         self.numbers = count()
         self.all_versions: list[Version] = []
+        self.heights = heights
 
     def added(self, sequence: sa.ArraySequence[Any], model: list[Element]) -> Version:
         version = Version(sequence, model)
@@ -369,7 +363,7 @@ class SequenceAgainstList(RuleBasedStateMachine):
 
     def check(self, version: Version) -> None:
         sequence, model = version
-        assert_blocks_are_sound(sequence)
+        self.heights.add(assert_tree_is_sound(sequence))
         assert sequence.element_type == "float32"
         assert len(sequence) == len(model)
         assert int(sa.sequence_length(sequence)) == len(model)
@@ -528,25 +522,27 @@ def test_a_copy_of_a_run_with_gaps_is_kept_in_blocks_of_arrays(backend, run, dup
     x = np.arange(2 * count, dtype=np.float32).reshape(2, count)
     sequence = run(backend.array(x))[::2]
     copied = duplicate(sequence)
-    assert_blocks_are_sound(copied)
+    assert_tree_is_sound(copied)
     assert_sequences_equal(copied, sequence)
     for position in (0, len(sequence) // 2, len(sequence)):
         longer = sa.sequence_insert(copied, backend.array(x[:, :1]), position)
-        assert_blocks_are_sound(longer)
+        assert_tree_is_sound(longer)
         expected = np.insert(x[:, ::2], position, x[:, 0], axis=1)
         assert_arrays_equal(to_numpy(sa.concat_from_sequence(longer, axis=1)), expected)
 
 
 def test_sequences_behave_as_lists(backend, monkeypatch):
-    """Old versions included.  On NumPy they are long enough that blocks are split and merged."""
-    changes = watch_tidying(monkeypatch)
+    """Old versions included.  On NumPy they are long enough that blocks and branches are split and merged."""
+    shrink_blocks(monkeypatch)
+    changes, heights = watch_tidying(monkeypatch), set()
     on_numpy = backend.name == "numpy"
-    machine = partial(SequenceAgainstList, backend, many=300 if on_numpy else 5)
+    machine = partial(SequenceAgainstList, backend, many=60 if on_numpy else 5, heights=heights)
     examples = settings(stateful_step_count=30) if on_numpy else settings(max_examples=15, stateful_step_count=10)
     run_state_machine_as_test(machine, settings=examples)
     if on_numpy:
         assert any(len(after) < len(before) for before, after in changes)
-        assert any(len(block) == BLOCK_LENGTH // 2 for before, _ in changes for block in before if type(block) is tuple)
+        assert any(len(block) == 3 for before, _ in changes for block in before if type(block) is tuple)
+        assert heights >= {0, 1, 2, 3}
 
 
 @given(lengths=st.lists(st.integers(0, 3), min_size=1, max_size=6), copy=st.sampled_from([True, None]))

@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from seqarray import _blocks
+from seqarray import _blocks, _tree
 from seqarray._arguments import copy_flag, position_in_range, raise_named
 from seqarray._engines import engine_for
 from seqarray._kind import admit, as_array, kind_of_copies
 from seqarray._libraries import Array, resolve_library
-from seqarray._sequence import ArraySequence, as_sequence, empty_kind, make
+from seqarray._sequence import ArraySequence, as_sequence, empty_kind, make, of_elements
 from seqarray._typing import AnyInteger, ArrayT
 
 
@@ -208,10 +208,10 @@ def sequence_insert(
     if position is not None:
         position = position_in_range(position, length, operator="sequence_insert", insertion=True)
     if position is None or position == length:
-        changed = _blocks.append(sequence._blocks, tensor)
+        changed = _tree.append(sequence._elements, tensor)
     else:
-        changed = _blocks.insert(sequence._blocks, sequence._ends, position, tensor)
-    return make(kind, changed, length + 1)
+        changed = _tree.insert(sequence._elements, position, tensor)
+    return of_elements(kind, changed, length + 1)
 
 
 def sequence_erase(sequence: Sequence[ArrayT], /, position: AnyInteger | None = None) -> ArraySequence[ArrayT]:
@@ -255,13 +255,9 @@ def sequence_erase(sequence: Sequence[ArrayT], /, position: AnyInteger | None = 
         position = last
     else:
         raise IndexError("sequence_erase: the sequence is empty; there is nothing to erase")
-    if position == last:
-        changed = _blocks.erase_last(sequence._blocks)
-    elif position == 0:
-        changed = _blocks.erase_first(sequence._blocks)
-    else:
-        changed = _blocks.erase(sequence._blocks, sequence._ends, position)
-    return make(sequence._kind, changed, last)
+    elements = sequence._elements
+    rest = _tree.erase_last(elements) if position == last else _tree.erase(elements, position)
+    return of_elements(sequence._kind, rest, last)
 
 
 def sequence_length(sequence: Sequence[Any], /) -> Array:
