@@ -17,7 +17,9 @@ import pytest
 import seqarray as sa
 
 # Doctests are collected by importing, and these modules need their libraries.
-collect_ignore = [f"seqarray/_engines/{name}.py" for name in ("cupy", "torch") if not importlib.util.find_spec(name)]
+collect_ignore = [
+    f"seqarray/_engines/{name}.py" for name in ("cupy", "jax", "torch") if not importlib.util.find_spec(name)
+]
 
 #: Name of the backend to the module it needs.
 BACKENDS = {

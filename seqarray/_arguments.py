@@ -385,7 +385,8 @@ def check_joinable(shapes: Sequence[Shape], axis: int, *, operator: str, stack: 
     """Check that shapes are equal, except along `axis` when arrays are concatenated; unknown lengths agree with any."""
     first = shapes[0]
     # Symbols are not compared without need: the program that is being traced would be one for equal lengths.
-    if not any(map(is_symbolic, first)) and (
+    known = not is_compiling() and all(type(length) is int for shape in shapes for length in shape)
+    if known and (
         shapes.count(first) == len(shapes)
         or (not stack and len({(len(shape), *shape[:axis], *shape[axis + 1 :]) for shape in shapes}) == 1)
     ):

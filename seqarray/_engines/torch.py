@@ -51,8 +51,7 @@ def join(blocks: Blocks, axis: int, stack: bool, kind: Kind, out: Tensor = None)
     block, alone = blocks[0], len(blocks) == 1
     tensors = block if alone and type(block) is tuple else to_pieces(blocks, axis, stack)
     count = len(tensors)
-    # A guess from two of few, since in tiny work every step counts, and from some of many.
-    nbytes = count * (tensors[0].nbytes + tensors[-1].nbytes) if count <= 16 else _bytes_of(tensors, count)
+    nbytes = _bytes_of(tensors, count)
     if (
         nbytes >= settings.threads_from
         and (nbytes >= count * settings.piece_from or nbytes >= settings.pool_from)
@@ -96,7 +95,16 @@ def gather(
 
 
 def _bytes_of(tensors: Sequence[Tensor], count: int) -> int:
-    nbytes: int = count * max([tensor.nbytes for tensor in tensors[:: count // 16]])
+    """Return the bytes of all tensors, as a guess from two of few and some of many; 0 if these are not plain."""
+    nbytes = 0
+    if count <= 16:  # in tiny work every step counts
+        first, last = tensors[0], tensors[-1]
+        if type(first) is _Tensor and type(last) is _Tensor:
+            nbytes = count * (first.nbytes + last.nbytes)
+    else:
+        some = tensors[:: count // 16]
+        if list(map(type, some)).count(_Tensor) == len(some):
+            nbytes = count * max([tensor.nbytes for tensor in some])
     return nbytes
 
 

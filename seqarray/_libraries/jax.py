@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import sys
 from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from typing import Any
 
@@ -18,6 +19,7 @@ class JAX(Library):
     """JAX; its namespace is `jax.numpy`."""
 
     name = "jax"
+    engine_module = "seqarray._engines.jax"
     slices_are_copies = True
     is_writable = False
 
@@ -46,6 +48,21 @@ class JAX(Library):
                 deserialize_auxdata=lambda data: node.restore(data.decode()),
             )
         return True
+
+    def kind_key(self, array: Array) -> Any:
+        if self.is_lazy(array) or len(array.sharding.device_set) > 1:
+            return None
+        return array.dtype, array.device
+
+    def are_alike(self, arrays: Sequence[Array], to_join: bool = False) -> bool:
+        """Return whether arrays agree in type, dtype and devices, of which arrays tell no more than their shardings."""
+        first, count = arrays[0], len(arrays)
+        if self.is_lazy(first) or list(map(type, arrays)).count(type(first)) != count:
+            return super().are_alike(arrays, to_join)
+        if [array.dtype for array in arrays].count(first.dtype) != count:
+            return False
+        devices = first.sharding.device_set
+        return all(sharding.device_set == devices for sharding in {array.sharding for array in arrays})
 
     def is_lazy(self, array: Array) -> bool:
         return isinstance(array, self._jax.core.Tracer)
@@ -91,6 +108,11 @@ class JAX(Library):
 
     def devices(self) -> list[Device]:
         return list(self._jax.devices())
+
+    def on_device(self, device: Device) -> AbstractContextManager[Any]:
+        """Return a context in which arrays that are not committed to a device give results on theirs."""
+        jax = self._jax
+        return jax.default_device(device) if isinstance(device, jax.Device) else nullcontext()
 
     # Dtypes.
 

@@ -135,8 +135,8 @@ def _met(namespace: Any) -> Library | None:
 
 def _add(namespace: Any) -> Library:
     library = _CLASSES.get(name_of(namespace), Other)(namespace)
-    # torch.compile does not trace import_module.
-    library.engine = loaded(library.engine_module) or importlib.import_module(library.engine_module)
+    # torch.compile does not trace import_module; where it is tracing, all engines do the same.
+    library.engine = loaded(library.engine_module) or loaded(Library.engine_module)
     if len(_libraries) >= _MOST_LIBRARIES:
         _forget(next(met for met in _libraries if isinstance(met, Other)))
     _libraries.append(library)
@@ -152,9 +152,10 @@ def _forget(library: Library) -> None:
 
 
 def _announce() -> None:
-    """Call `on_new_library` for new libraries; not under torch.compile, which cannot trace the calls."""
+    """Give new libraries their engines and call `on_new_library`; not under torch.compile, which cannot trace that."""
     while _unannounced:
         library = _unannounced.pop()
+        library.engine = importlib.import_module(library.engine_module)
         for notify in on_new_library:
             notify(library)
 
