@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import io
 import json
-import random
 import re
 import zipfile
 from pathlib import Path
@@ -19,6 +18,7 @@ import seqarray as sa
 from seqarray._dtypes import ONNX_TYPES
 from seqarray._files import reading
 from seqarray.testing import assert_arrays_equal, assert_sequences_equal, to_numpy
+from tests.fuzz.files import outcomes
 from tests.processes import output_of
 
 PAGE = Path(__file__).parents[1] / "docs" / "files.md"
@@ -534,62 +534,10 @@ def test_entries_that_share_their_bytes(path):
         sa.load(path)
 
 
-MANY_KINDS = {
-    "x": np.arange(6.0).reshape(2, 3),
-    "b": np.asarray([True, False]),
-    "t": np.asarray(["a", "bé"], dtype=object),
-    "u": np.asarray(["x", "yz"]),
-    "s": [np.zeros((1, 2)), np.ones((3, 2))],
-    "r": [np.zeros((2, 1)), np.ones(3), np.asarray(2.0)],
-    "n": None,
-    "e": sa.sequence_empty("int8"),
-}
-
-
-def damaged(chance, data):
-    """Bytes with one change."""
-    data, at = bytearray(data), chance.randrange(len(data))
-    match chance.randrange(4):
-        case 0:
-            data[at] ^= 1 << chance.randrange(8)
-        case 1:
-            data[at : at + chance.randrange(1, 30)] = b""
-        case 2:
-            data[at : at + 8] = chance.choice([b"\xff" * 8, b"\0" * 8, (1 << 62).to_bytes(8, "little"), b"99999999"])
-        case 3:
-            data[at:at] = chance.randbytes(chance.randrange(1, 9))
-    return bytes(data)
-
-
-def read_through(value):
-    """Read all there is of a value."""
-    for array in value if isinstance(value, sa.ArraySequence) else () if value is None else (value,):
-        assert len(repr(array.tolist())) + array.ndim > 0
-
-
-@pytest.mark.parametrize("part", range(2))
-def test_damaged_files_give_values_or_an_error_that_names_them(part, path):
-    sa.save(path, **MANY_KINDS)
-    whole = path.read_bytes()
-    with zipfile.ZipFile(path) as archive:
-        content = {name: archive.read(name) for name in archive.namelist()}
-    outcomes = set()
-    for seed in range(75):
-        chance = random.Random(2 * seed + part)
-        if part:
-            path.write_bytes(damaged(chance, whole))
-        else:
-            changed = chance.choice([*content, *["seqarray.json"] * 5])
-            with zipfile.ZipFile(path, "w") as archive:
-                for name, data in content.items():
-                    archive.writestr(name, damaged(chance, data) if name == changed else data)
-        try:
-            for value in sa.load(path).values():
-                read_through(value)
-            outcomes.add("values")
-        except ValueError as error:
-            outcomes.add("error" if str(error).startswith(f"load: {path}") else str(error))
-    assert outcomes == {"values", "error"}
+def test_damaged_files_give_values_or_an_error_that_names_them():
+    counts = outcomes(1, 150)
+    assert counts.keys() == {"values", "error"}, counts
+    assert min(counts.values()) >= 10
 
 
 # Any sequences.

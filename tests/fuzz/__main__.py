@@ -1,7 +1,8 @@
 """Runs a fuzzer for long: `python -m tests.fuzz NAME [--backend numpy] [--cases 100000] [--seed 0]`.
 
-The names are arguments, operators, edits, pickles, threads, forks and memory.  A case is one operation.  Exit status 1
-if one is wrong.  Damaged models have a command of their own, `python -m tests.onnx.fuzz`.
+The names are arguments, operators, edits, pickles, threads, forks, files and memory.  A case is one operation, or a
+damaged file that is loaded.  Exit status 1 if one is wrong.  Damaged models have a command of their own,
+`python -m tests.onnx.fuzz`.
 """
 
 from __future__ import annotations

@@ -24,6 +24,7 @@ import seqarray as sa
 from seqarray._engines.settings import settings
 from seqarray.testing import to_numpy
 from tests.fuzz.arguments import arguments
+from tests.fuzz.files import files
 from tests.helpers import on_device_of
 
 DTYPES = ["float32", "int32", "int8", "bool"]
@@ -381,4 +382,5 @@ FUZZERS: dict[str, Callable[[Any, int, int], None]] = {
     "pickles": pickles,
     "threads": threads,
     "forks": forks,
+    "files": files,
 }

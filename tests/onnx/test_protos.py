@@ -100,3 +100,15 @@ def test_protos_that_do_not_fit_are_refused():
     refuses(TypeError, lambda: program.run([sa.onnx.to_proto([floats(1)])]), "input 'x'")
     short = onnx.TensorProto(data_type=1, dims=[2], raw_data=b"1234")
     refuses(ValueError, lambda: program.run([short]), "input 'x'", "holds 4")
+
+
+def test_programs_take_what_was_loaded(tmp_path):
+    program = sa.onnx.prepare(text_model(KINDS))
+    sa.save(tmp_path / "in.npz", x=floats(1, 2), s=[floats(1), floats(2, 3)], e=sa.sequence_empty("int64"), p=None)
+    outputs = program.run(sa.load(tmp_path / "in.npz"))
+    names = [output.name for output in program.outputs]
+    sa.save(tmp_path / "out.npz", **dict(zip(names, outputs, strict=True)))
+    y, t, f, q = sa.load(tmp_path / "out.npz").values()
+    assert_arrays_equal(y, floats(-1, -2))
+    assert_sequences_equal(t, [floats(1), floats(2, 3)])
+    assert (len(f), f.element_type, q) == (0, "int64", None)
