@@ -201,6 +201,7 @@ def test_loaded_elements_are_views_of_one_array(path):
     assert (loaded["s"].nbytes_held, loaded["t"].nbytes_held) == (203 * 8, 11 * 8)
 
 
+@pytest.mark.engine
 def test_joined_chunks_of_one_array_are_written_without_a_copy(path, count_calls):
     from seqarray._engines import numpy as engine
 
