@@ -218,6 +218,8 @@ def test_the_same_values_give_the_same_bytes(path):
     first = path.read_bytes()
     sa.save(path, **values)
     assert path.read_bytes() == first
+    with zipfile.ZipFile(path) as archive:
+        assert {entry.date_time for entry in archive.infolist()} == {(1980, 1, 1, 0, 0, 0)}
 
 
 def test_files_of_numpy_are_read(path):
@@ -335,7 +337,7 @@ def test_nothing_is_left_when_writing_fails(path, monkeypatch):
 def test_places_that_are_no_files(tmp_path):
     with pytest.raises(ValueError, match="not a file"):
         sa.save(tmp_path, x=np.ones(1))
-    with pytest.raises(OSError, match="nowhere"):
+    with pytest.raises(FileNotFoundError, match=r"^save: there is no folder .*nowhere$"):
         sa.save(tmp_path / "nowhere" / "x.npz", x=np.ones(1))
     with pytest.raises(OSError, match="nowhere"):
         sa.load(tmp_path / "nowhere.npz")
@@ -491,6 +493,11 @@ def test_what_is_no_index(index, mention, path):
 def test_archives_of_strangers(path):
     refused(path, {"folder/": b""}, "folder/")
     refused(path, {"note.txt": b""}, "note.txt")
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("x.npy", npy(np.ones(3)))
+        archive.filelist *= 2
+    with pytest.raises(ValueError, match=r"^load: .* entry 'x.npy' is there twice"):
+        sa.load(path)
     refused(path, {"x.npy": npy(np.ones(3))}, "x.npy", "method", compression=zipfile.ZIP_BZIP2)
     index = '{"version": 1, "values": {}' + " " * (2 << 20) + "}"
     refused(path, {"seqarray.json": index}, "more than the file", compression=zipfile.ZIP_DEFLATED)

@@ -95,6 +95,8 @@ def test_an_empty_sequence_computes_to_one_that_takes_elements_of_numpy():
         for computed in (empty.compute(), *dask.compute(empty), dask.delayed(lambda s: s)(empty).compute()):
             assert (len(computed), computed.element_type) == (0, "float64")
             assert len(sa.sequence_insert(computed, np.ones(1))) == 1
+        for persisted in (empty.persist(), *dask.persist(empty), *dask.optimize(empty)):
+            assert (persisted.namespace, persisted.element_type) == (empty.namespace, "float64")
 
 
 def test_elements_of_rank_0_and_text_and_unknown_lengths():
@@ -115,6 +117,22 @@ def test_persisted_elements_hold_their_own_chunks_alone():
         assert len(element.__dask_graph__()) == len(list(dask.core.flatten(element.__dask_keys__())))
     ((key, value), *_) = dict(persisted[0].__dask_graph__()).items()
     assert isinstance(getattr(value, "value", value), np.ndarray), key
+
+
+def test_elements_of_another_graph_do_not_bring_the_others():
+    import dask.graph_manipulation
+
+    first, _, last = dask.graph_manipulation.wait_on(lazy())
+    assert first.name in first.dask.layers
+    assert last.name not in first.dask.layers
+
+
+def test_views_are_made_once_to_compute_them(count_calls):
+    sequence = sa.split_to_sequence(da.arange(12, chunks=4), 1, copy=None)
+    calls = count_calls(da.Array, "__getitem__")
+    sequence.compute()
+    sequence.persist()
+    assert len(calls) == 2 * 12
 
 
 def test_tokens_are_those_of_the_values():
