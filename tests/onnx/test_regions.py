@@ -200,6 +200,20 @@ def test_functions_of_the_model_are_in_regions_too(monkeypatch):
     assert_close(program.run([floats(-1, 2)]), expected)
 
 
+def test_a_classifier_gives_its_label():
+    """What ZipMap makes of the other output is no tensor."""
+    model = text_model(
+        """agraph (float[N, 2] x) => (int64[N] label) {
+            label, p = ai.onnx.ml.LinearClassifier
+                <coefficients = [1.0, 2.0, -1.0, 0.5], intercepts = [0.0, 0.1], classlabels_ints = [3, 4]>(x)
+            maps = ai.onnx.ml.ZipMap<classlabels_int64s = [3, 4]>(p)
+        }""",
+        imports=', "ai.onnx.ml": 1',
+    )
+    program = seqarray.onnx.prepare(model)
+    sa.testing.assert_arrays_equal(program.run([floats([1, 2], [-3, 4])], outputs=["label"])[0], integer([3, 4]))
+
+
 def test_operators_of_other_domains_run():
     model = text_model(
         """agraph (float[N] x) => (seq(float[]) s) { a = com.microsoft.Gelu(x) s = SequenceConstruct(a) }""",

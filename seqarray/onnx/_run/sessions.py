@@ -134,7 +134,7 @@ class Session:
         if crossing & _PACKED:
             raise RefusedError(f"values of {', '.join(crossing & _PACKED)} do not cross between it and NumPy")
         self._is_plain = crossing <= _PLAIN_TYPES
-        self._has_usual_dtypes = "uint64" not in self.output_types
+        self._output_dtypes = [NUMPY.dtype_for(name, operator="onnxruntime") for name in self.output_types]
 
     def run(self, arrays: Sequence[HostArray]) -> list[HostArray]:
         """Run the session on arrays in order; neither they nor its outputs are copied, if their layout allows it."""
@@ -144,16 +144,20 @@ class Session:
         ]
         if self._is_plain:
             outputs: list[HostArray] = self._session.run(self._outputs, dict(zip(self._inputs, given, strict=True)))
-            # onnxruntime has another one of NumPy's types of 64 bits than seqarray.
-            return outputs if self._has_usual_dtypes else [output.view(_usual(output.dtype)) for output in outputs]
-        values = {
-            name: _value_of(self._onnxruntime, np.asarray(array, order="C"), element_type_of(array.dtype))
-            for name, array in zip(self._inputs, given, strict=True)
-        }
-        results = self._session.run_with_ort_values(self._outputs, values)
+        else:
+            values = {
+                name: _value_of(self._onnxruntime, np.asarray(array, order="C"), element_type_of(array.dtype))
+                for name, array in zip(self._inputs, given, strict=True)
+            }
+            results = self._session.run_with_ort_values(self._outputs, values)
+            outputs = [
+                value.numpy() if element_type in _PLAIN_TYPES else _array_of(value, element_type)
+                for value, element_type in zip(results, self.output_types, strict=True)
+            ]
+        # Some operators give another one of NumPy's types of 64 bits than that with the name int64.
         return [
-            value.numpy() if element_type in _PLAIN_TYPES else _array_of(value, element_type)
-            for value, element_type in zip(results, self.output_types, strict=True)
+            output if output.dtype is dtype else output.view(dtype)
+            for output, dtype in zip(outputs, self._output_dtypes, strict=True)
         ]
 
     @staticmethod
@@ -162,11 +166,6 @@ class Session:
         if not isinstance(value, _ndarray) or element_type_of(value.dtype) != element_type_of(dtype):
             raise TypeError(f"an input is {describe_value(value)}; expected a tensor of {element_type_of(dtype)}")
         return value if value.dtype.kind == "U" else value.astype(dtype, copy=False)
-
-
-def _usual(dtype: Any) -> Any:
-    """Return the dtype of the same numbers that NumPy has under their name, such as uint64."""
-    return np.dtype(dtype.name) if dtype.kind == "u" else dtype
 
 
 class _Memory:
