@@ -264,6 +264,9 @@ class Library:
         """Return a context in which results are allocated on a device; most libraries follow the inputs."""
         return nullcontext()
 
+    def finish(self, device: Device) -> None:
+        """Wait until a device has done what was launched on it, where that does not wait for itself."""
+
     # Dtypes.
 
     def can_hold(self, element_type: str, device: Device = None) -> bool:

@@ -115,6 +115,10 @@ class CuPy(Library):
             return extension_dtype(element_type)
         return super()._dtype_for(element_type)
 
+    def finish(self, device: Device) -> None:
+        with device:
+            self.namespace.cuda.get_current_stream().synchronize()
+
     # To and from the host, and between devices: in the order of the current streams.
 
     def is_on_host(self, device: Device) -> bool:

@@ -202,6 +202,10 @@ class Torch(Library):
     def cuda_index(self, device: Device) -> int | None:
         return int(device.index) if device.type == "cuda" else None
 
+    def finish(self, device: Device) -> None:
+        if self.cuda_index(device) is not None:
+            self._torch.cuda.current_stream(device).synchronize()
+
     # Dtypes.
 
     def can_hold(self, element_type: str, device: Device = None) -> bool:

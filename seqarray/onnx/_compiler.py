@@ -11,6 +11,7 @@ import onnx
 from onnx import AttributeProto, helper
 
 from seqarray._dtypes import ONNX_TYPES, element_type_of
+from seqarray._libraries import NUMPY
 from seqarray.onnx._load.inlining import function_of, substitute_attributes, with_defaults
 from seqarray.onnx._load.model import MAX_NESTING, Model, domain_of, opsets_of, tensors_of
 from seqarray.onnx._load.pruning import needed_for
@@ -34,7 +35,7 @@ from seqarray.onnx._ops.shape import SHAPE_KERNELS
 from seqarray.onnx._partition import Candidate
 from seqarray.onnx._regions import Regions
 from seqarray.onnx._run.budget import Clock, Limits
-from seqarray.onnx._run.placement import Placement
+from seqarray.onnx._run.placement import Placement, Target
 from seqarray.onnx._run.sessions import SessionMaker
 from seqarray.onnx._run.steps import NodeInfo, Step, Subgraph, make_subgraph
 from seqarray.onnx._scope import Scope
@@ -79,7 +80,7 @@ class Compiler:
         clock: Clock,
         maker: SessionMaker | None = None,
         *,
-        is_direct: bool = True,
+        target: Target | None = None,
         applies_keepdims: bool = False,
         initializers: Mapping[str, np.ndarray[Any, Any]] | None = None,
     ) -> None:
@@ -106,7 +107,9 @@ class Compiler:
         self._regions: Regions | None = None
         if maker is not None:
             is_bounded = any(limit is not None for limit in limits)
-            self._regions = Regions(model, maker, is_direct, is_bounded, self.constants, self._types)
+            self._regions = Regions(
+                model, maker, target or Target(NUMPY, None), is_bounded, self.constants, self._types
+            )
 
     def compile(self, outputs: Sequence[str] | None = None) -> Subgraph:
         """Compile the main graph, or what of it some of its values need."""

@@ -258,12 +258,13 @@ class Program:
             **self._limits._asdict(),
         }
         device = device if library is None else library.as_device(device, operator="prepare")
+        maker = SessionMaker(providers, session_options) if _uses_sessions(fallback) else None
         compiler = Compiler(
             model,
             self._limits,
             clock,
-            SessionMaker(providers, session_options) if _uses_sessions(fallback) else None,
-            is_direct=library is None or Target(library, device).shares_host_memory,
+            maker,
+            target=None if library is None else Target(library, device),
             applies_keepdims=keepdims_with_split == "apply",
             initializers=initializers,
         )
@@ -279,6 +280,7 @@ class Program:
         self._source = model.source
         self._names = values_of(model.graph)
         self._constants = compiler.constants
+        self._maker = maker
         self._n_slots = compiler.n_slots
         self._library = library
         self._device = device
@@ -518,7 +520,7 @@ class Program:
         moved = [
             step
             for step in self._fallbacks
-            if step.engine != "onnxruntime" or not (target.shares_host_memory or target.is_numpy)
+            if step.engine != "onnxruntime" or self._maker is None or not self._maker.is_direct(target)
         ]
         if moved and not target.is_numpy and target.library.name not in self._warned:
             self._warned.add(target.library.name)

@@ -12,7 +12,7 @@ from seqarray.onnx._load.model import Model, domain_of, graphs_of
 from seqarray.onnx._ops.regions import Region, RegionModel, free_names, renamed
 from seqarray.onnx._ops.result_types import is_tensor, tensor_type
 from seqarray.onnx._partition import Candidate, partition
-from seqarray.onnx._run.placement import FEW_VALUES
+from seqarray.onnx._run.placement import FEW_VALUES, Target
 from seqarray.onnx._run.sessions import SessionMaker
 from seqarray.onnx._run.steps import NodeInfo, Step, Subgraph, make_subgraph
 from seqarray.onnx._scope import Scope
@@ -42,8 +42,8 @@ class Regions:
         The model.
     maker : SessionMaker
         Makes the sessions.
-    is_direct : bool
-        Whether the program is first prepared for arrays that onnxruntime can look at where they are.
+    target : Target
+        What sessions are made for when the program is prepared.
     is_bounded : bool
         Whether the program has limits: each region is then one node without a kernel.
     constants : dict
@@ -56,14 +56,15 @@ class Regions:
         self,
         model: Model,
         maker: SessionMaker,
-        is_direct: bool,
+        target: Target,
         is_bounded: bool,
         constants: dict[int, np.ndarray[Any, Any]],
         types: dict[int, onnx.TypeProto],
     ) -> None:
         self._model = model
         self._maker = maker
-        self._is_direct = is_direct
+        self._is_direct = maker.is_direct(target)
+        self._cuda_index = None if target.shares_host_memory else target.cuda_index
         self.is_bounded = is_bounded
         self._constants = constants
         self._types = types
@@ -83,8 +84,6 @@ class Regions:
         """Return whether a node, which calls no function of the model, may be in a region."""
         domain, op_type = domain_of(proto), proto.op_type
         if domain == "" and op_type == "Constant":
-            return False
-        if domain == "" and op_type == "Split" and not _is_split_checked(proto):
             return False
         read = {name: scope.find(name) for name in {*proto.input, *free_names(proto)} - {""}}
         if None in read.values() or domain not in scope.opsets or self._are_ours([proto]):
@@ -233,7 +232,7 @@ class Regions:
             own_constants,
             has_kernels,
             self._on_host,
-            candidates[0].check if is_single else None,
+            candidates[0].check if is_single and self.is_bounded else None,
         )
         step = Step(label, region.run, (), inputs, outputs, computes=True, fallback=is_single, subgraphs=(own,))
         step.engine = "onnxruntime"
@@ -248,7 +247,7 @@ class Regions:
         for step in steps:
             region = self._regions.get(step)
             if region is not None and (self._is_direct or not region.has_kernels):
-                session = region.prepare()
+                session = region.prepare(self._cuda_index if self._is_direct else None)
                 if session is not None:
                     for slot, element_type in zip(step.outputs, session.output_types, strict=True):
                         self._types.setdefault(slot, tensor_type(element_type))
@@ -275,8 +274,11 @@ def _is_ours(node: onnx.NodeProto) -> bool:
 
     onnxruntime crashes where a Scan has no items, and loses the axes of what a Loop collects in no iterations.
     """
-    collects = node.op_type == "Loop" and len(node.output) > len(node.input) - 2
-    return collects or node.op_type == "Scan" or node.op_type in SEQUENCE_OPERATORS
+    if node.op_type == "Loop":
+        return len(node.output) > len(node.input) - 2
+    if node.op_type == "Split":
+        return not _is_split_checked(node)
+    return node.op_type == "Scan" or node.op_type in SEQUENCE_OPERATORS
 
 
 def _is_split_checked(proto: onnx.NodeProto) -> bool:

@@ -338,6 +338,116 @@ def test_an_initializer_that_an_input_replaces_is_read_from_the_input():
     np.testing.assert_allclose(other, 2 * one)
 
 
+# On a CUDA device: onnxruntime without a GPU stands for one with it, which the arrays of CuPy on the host allow
+
+
+class OnDevice:
+    """A value of a session on the device, as far as regions use it."""
+
+    def __init__(self, array):
+        self.array = array
+
+    @classmethod
+    def from_dlpack(cls, array):
+        assert array.flags.c_contiguous
+        return cls(array)
+
+    def __dlpack__(self, **options):
+        return self.array.__dlpack__(**options)
+
+    def __dlpack_device__(self):
+        return self.array.__dlpack_device__()
+
+    def numpy(self):
+        return self.array.get()
+
+
+class Binding:
+    """What inputs and outputs of a session are bound to."""
+
+    def __init__(self):
+        self.inputs, self.outputs, self.values = {}, {}, []
+
+    def bind_cpu_input(self, name, array):
+        self.inputs[name] = array
+
+    def bind_ortvalue_input(self, name, value):
+        self.inputs[name] = value
+
+    def bind_output(self, name, kind, index=0):
+        self.outputs[name] = (kind, index)
+
+    def get_outputs(self):
+        return self.values
+
+
+@pytest.fixture
+def with_cuda(monkeypatch, backend):
+    """Let onnxruntime have the CUDA provider, though it computes on the host; what sessions get is in the list."""
+    seen = []
+
+    class Session(onnxruntime.InferenceSession):
+        def __init__(self, content, options, providers):
+            seen.append(providers)
+            super().__init__(content, options, providers=["CPUExecutionProvider"])
+
+        def io_binding(self):
+            return Binding()
+
+        def run_with_iobinding(self, binding):
+            feeds = {name: x.numpy() if isinstance(x, OnDevice) else x for name, x in binding.inputs.items()}
+            results = self.run(list(binding.outputs), feeds)
+            binding.values = [
+                OnDevice(backend.array(result)) if kind == "cuda" else onnxruntime.OrtValue.ortvalue_from_numpy(result)
+                for result, (kind, _) in zip(results, binding.outputs.values(), strict=True)
+            ]
+            seen.append((binding.inputs, binding.outputs))
+
+    monkeypatch.setattr(onnxruntime, "get_available_providers", lambda: ["CUDAExecutionProvider"])
+    monkeypatch.setattr(onnxruntime, "InferenceSession", Session)
+    monkeypatch.setattr(onnxruntime.OrtValue, "from_dlpack", OnDevice.from_dlpack)
+    return seen
+
+
+@pytest.mark.parametrize("backend", ["cupy"], indirect=True)
+def test_sessions_read_and_write_arrays_on_a_cuda_device(backend, with_cuda):
+    inputs = around_inputs()
+    expected = seqarray.onnx.prepare(text_model(AROUND), fallback="reference").run(inputs)
+    program = seqarray.onnx.prepare(text_model(AROUND), xp="cupy", device=backend.device)
+    provider = [("CUDAExecutionProvider", {"device_id": backend.device.id}), "CPUExecutionProvider"]
+    assert with_cuda == [provider] * 3
+    assert_close(program.run([backend.array(inputs[0].T.copy()).T, inputs[1]]), expected)
+    assert program.transfers == (0, 0)
+    for bound, outputs in with_cuda[3:]:
+        assert all(isinstance(value, OnDevice) for value in bound.values())
+        assert set(outputs.values()) == {("cuda", backend.device.id)}
+
+
+@pytest.mark.parametrize("backend", ["cupy"], indirect=True)
+def test_lengths_come_to_the_host_from_a_cuda_device(backend, with_cuda):
+    model = text_model(
+        """agraph (float[N, M] x) => (int64[2] shape, bool[N, M] big, float[N, M] y) {
+            y = Selu(x)
+            shape = Shape(y)
+            zero = Constant<value_float = 0.0>()
+            big = Greater(y, zero)
+        }"""
+    )
+    program = seqarray.onnx.prepare(model, xp="cupy", device=backend.device)
+    shape, big, _ = program.run([backend.array(np.asarray([[1, -1]], np.float32))])
+    assert sorted(kind for kind, _ in with_cuda[-1][1].values()) == ["cpu", "cuda", "cuda"]
+    sa.testing.assert_arrays_equal(shape, backend.array(integer([1, 2])))
+    sa.testing.assert_arrays_equal(big, backend.array(boolean([[True, False]])))
+
+
+@pytest.mark.parametrize("backend", ["cupy"], indirect=True)
+@pytest.mark.filterwarnings("ignore:some steps fall back")
+def test_without_the_cuda_provider_values_move(backend):
+    program = seqarray.onnx.prepare(text_model(AROUND), xp="cupy", device=backend.device)
+    program.run([backend.array(around_inputs()[0]), integer([2, 3])])
+    assert program.transfers == (4, 4)
+
+
 # Errors, limits and options
 
 

@@ -11,13 +11,14 @@ import numpy as np
 import onnx
 from onnx import helper
 
-from seqarray._dtypes import ONNX_TYPES, element_type_of
+from seqarray._dtypes import ELEMENT_TYPE_BY_CODE, ONNX_TYPES, element_type_of
 from seqarray._libraries import library_of
 from seqarray._sequence import ArraySequence
 from seqarray.onnx._load.model import graphs_of, tensors_of
 from seqarray.onnx._load.pruning import captured_names
 from seqarray.onnx._load.tensor_protos import DataFolder, embed_external, is_external
 from seqarray.onnx._run.executor import Execution, execute
+from seqarray.onnx._run.placement import Target
 from seqarray.onnx._run.sessions import RefusedError, Session, SessionMaker, text_of
 from seqarray.onnx._run.steps import Step, Subgraph
 from seqarray.onnx._run.values import describe_value
@@ -169,42 +170,44 @@ class Region:
         self.has_kernels = has_kernels
         self._on_host = [slot in set(on_host) for slot in model.outputs]
         self._check = check
-        #: Element types of the inputs to the session for them; None where onnxruntime refuses.
-        self._sessions: dict[tuple[str, ...], Session | None] = {}
+        #: A CUDA device or None, and element types of the inputs, to the session for them; None if it is refused.
+        self._sessions: dict[tuple[int | str | None, ...], Session | None] = {}
         self._making = threading.Lock()
         #: The session of the types that are known when the program is prepared, if they all are.
         self._session: Session | None = None
         self.refusal: RefusedError | None = None
 
-    def prepare(self) -> Session | None:
+    def prepare(self, cuda_index: int | None = None) -> Session | None:
         """Make the session, if the types of all inputs are known; return it, or None if onnxruntime refuses."""
-        if self._session is None and all(slot in self._model.types for slot in self._model.inputs):
+        if not all(slot in self._model.types for slot in self._model.inputs):
+            return None
+        if cuda_index is not None:
+            element_types = [self._model.types[slot].tensor_type.elem_type for slot in self._model.inputs]
+            return self._session_for([ELEMENT_TYPE_BY_CODE[code] for code in element_types], cuda_index)
+        if self._session is None:
             self._session = self._make(self._model.types)
         return self._session
 
-    def _make(self, types: Mapping[int, onnx.TypeProto]) -> Session | None:
+    def _make(self, types: Mapping[int, onnx.TypeProto], cuda_index: int | None = None) -> Session | None:
         """Make a session for inputs of some types; return None if onnxruntime refuses."""
         try:
             weights = {name_of(slot): array for slot, array in self._model.constants.items()}
-            return self._maker.make(self._model.build(types), weights)
+            return self._maker.make(self._model.build(types), weights, cuda_index)
         except RefusedError as error:
             self.refusal = error
             return None
 
-    def _session_for(self, arrays: Sequence[Any]) -> Session | None:
-        """Return the session for inputs of the types of some arrays, None if onnxruntime refuses."""
-        for array in arrays:
-            if not isinstance(array, np.ndarray):
-                raise TypeError(f"an input is {describe_value(array)}; expected a tensor")
-        key = tuple(element_type_of(array.dtype) for array in arrays)
+    def _session_for(self, element_types: Sequence[str], cuda_index: int | None = None) -> Session | None:
+        """Return the session for inputs of some element types, None if onnxruntime refuses."""
+        key = (cuda_index, *element_types)
         if key not in self._sessions:
             with self._making:
                 if key not in self._sessions:
                     types = {
                         slot: helper.make_tensor_type_proto(ONNX_TYPES[element_type].code, None)
-                        for slot, element_type in zip(self._model.inputs, key, strict=True)
+                        for slot, element_type in zip(self._model.inputs, element_types, strict=True)
                     }
-                    self._sessions[key] = self._make(types)
+                    self._sessions[key] = self._make(types, cuda_index)
         return self._sessions[key]
 
     def run(self, execution: Execution, _: Step) -> Sequence[Any]:
@@ -213,18 +216,15 @@ class Region:
         arguments = [values[slot] for slot in self._model.inputs]
         if self.refusal is not None or (execution.moves and self._prefers_own(arguments, execution)):
             return self._run_own(execution)
+        if execution.moves and self._runs_on_cuda(execution.target):
+            return self._run_on_cuda(arguments, execution)
         arrays = [_on_host(value, execution) for value in arguments] if execution.moves else arguments
-        session = self._session or self._session_for(arrays)
+        session = self._session or self._session_for(_element_types(arrays))
         if session is None:
             return self._run_own(execution)
         if self._check is not None:
             self._check(execution, self._model.constants | dict(zip(self._model.inputs, arrays, strict=True)))
-        try:
-            results: list[Any] = session.run(arrays)
-        except TypeError:
-            raise
-        except Exception as error:  # onnxruntime has a class of its own for each status, without a common base
-            raise ValueError(self._explained(error)) from error
+        results = self._checked(session.run, arrays)
         if execution.moves:
             device = next((value for value in arguments if not isinstance(value, np.ndarray)), None)
             if device is not None:
@@ -238,7 +238,7 @@ class Region:
         if not self.has_kernels:
             return False
         arrays = [value for value in arguments if value is not None and not isinstance(value, np.ndarray)]
-        return not execution.target.shares_host_memory or any(
+        return not self._maker.is_direct(execution.target) or any(
             type(array) is not ArraySequence and library_of(array).why_not_movable(array, None) for array in arrays
         )
 
@@ -254,11 +254,62 @@ class Region:
             values[slot] = None
         return outputs
 
+    def _runs_on_cuda(self, target: Target) -> bool:
+        """Return whether the session reads and writes arrays on a CUDA device; checks read them on the host."""
+        return self._check is None and target.cuda_index is not None and self._maker.is_direct(target)
+
+    def _run_on_cuda(self, arguments: Sequence[Any], execution: Execution) -> Sequence[Any]:
+        """Execute the nodes in a session that reads and writes arrays on the CUDA device of the program."""
+        library, index = execution.target.library, execution.target.cuda_index
+        assert index is not None
+        session = self._session_for(_element_types(arguments), index)
+        if session is None:
+            return self._run_own(execution)
+        arrays = [value if isinstance(value, np.ndarray) else _row_major(value) for value in arguments]
+        # The session has a stream of its own.
+        library.finish(execution.target.device)
+        from_dlpack, astype = library.namespace.from_dlpack, library.namespace.astype
+        moved = not all(isinstance(value, np.ndarray) for value in arguments)
+        stays = [on_host or not moved for on_host in self._on_host]
+        results = self._checked(session.run_on_cuda, arrays, index, stays)
+        for position, (on_host, element_type) in enumerate(zip(stays, session.output_types, strict=True)):
+            if not on_host:
+                array = from_dlpack(results[position])
+                # Some versions pass bools on as bytes.
+                results[position] = astype(array, library.namespace.bool) if element_type == "bool" else array
+        return results
+
+    def _checked(self, run: Callable[..., list[Any]], *arguments: Any) -> list[Any]:
+        """Run a session; raise its errors with the label of the node that they name."""
+        try:
+            return run(*arguments)
+        except TypeError:
+            raise
+        except Exception as error:  # onnxruntime has a class of its own for each status, without a common base
+            raise ValueError(self._explained(error)) from error
+
     def _explained(self, error: Exception) -> str:
         """Return the message of an error of onnxruntime with the label of the node that it names, if it names one."""
         named = [label for label in self._model.labels if label in str(error)]
         text = f"onnxruntime: {text_of(error)}"
         return f"{max(named, key=len)}: {text}" if named and len(self._model.labels) > 1 else text
+
+
+def _element_types(arrays: Sequence[Any]) -> list[str]:
+    """Return the element types of arrays; raise a TypeError for any other value."""
+    for array in arrays:
+        if array is None or type(array) is ArraySequence:
+            raise TypeError(f"an input is {describe_value(array)}; expected a tensor")
+    return [element_type_of(array.dtype) for array in arrays]
+
+
+def _row_major(array: Any) -> Any:
+    """Return an array whose items lie without gaps in row-major order."""
+    library = library_of(array)
+    if library.is_row_major(array):
+        return array
+    reshape = library.namespace.reshape
+    return reshape(reshape(array, (-1,)), tuple(array.shape))
 
 
 def _on_host(value: Any, execution: Execution) -> Any:

@@ -51,6 +51,11 @@ class Target:
         # Constants that only steps read which a session may stand for, by slot.
         self._placed: dict[int, Any] = {}
 
+    @property
+    def cuda_index(self) -> int | None:
+        """The number of its CUDA device; None if it is none, or not known."""
+        return None if self.device is None else self.library.cuda_index(self.device)
+
     def __str__(self) -> str:
         name = self.library.name
         return name if self.device is None else f"{name} on {self.device}"

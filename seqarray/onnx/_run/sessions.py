@@ -13,6 +13,7 @@ import onnx
 from seqarray._dtypes import ELEMENT_TYPE_BY_CODE, ONNX_TYPES, element_type_of, native
 from seqarray._libraries import NUMPY
 from seqarray.onnx._load.tensor_protos import tensor_of
+from seqarray.onnx._run.placement import Target
 from seqarray.onnx._run.values import describe_value
 
 HostArray = np.ndarray[Any, Any]
@@ -24,6 +25,8 @@ _LARGE_NBYTES = 4096
 
 #: Element types of which onnxruntime keeps several values in a byte, and NumPy one.
 _PACKED = frozenset({"int2", "uint2", "int4", "uint4", "float4_e2m1fn"})
+
+_CUDA = "CUDAExecutionProvider"
 
 #: Element types that onnxruntime takes as NumPy arrays.
 _PLAIN_TYPES = frozenset(
@@ -57,7 +60,7 @@ class SessionMaker:
 
     def __init__(self, providers: Any, session_options: Any) -> None:
         self._onnxruntime = importlib.import_module("onnxruntime")
-        self._providers = ["CPUExecutionProvider"] if providers is None else list(providers)
+        self._providers = providers
         self._options = session_options
         self.has_several = True
         self.is_bounded = False
@@ -67,8 +70,16 @@ class SessionMaker:
         """Return whether onnxruntime is installed."""
         return importlib.util.find_spec("onnxruntime") is not None
 
-    def make(self, model: onnx.ModelProto, weights: Mapping[str, HostArray]) -> Session:
-        """Make a session of a model and further initializers.
+    def is_direct(self, target: Target) -> bool:
+        """Return whether sessions read and write the arrays of a target where they are."""
+        return target.shares_host_memory or (
+            target.cuda_index is not None
+            and _CUDA in self._onnxruntime.get_available_providers()
+            and (self._providers is None or any(_CUDA in (name, name[0]) for name in self._providers))
+        )
+
+    def make(self, model: onnx.ModelProto, weights: Mapping[str, HostArray], cuda_index: int | None = None) -> Session:
+        """Make a session of a model and further initializers, which reads and writes arrays on a CUDA device if given.
 
         Raises
         ------
@@ -89,10 +100,17 @@ class SessionMaker:
             options.add_external_initializers(list(large), list(large.values()))
         try:
             content = model.SerializeToString()
-            session = self._onnxruntime.InferenceSession(content, options, providers=self._providers)
+            session = self._onnxruntime.InferenceSession(content, options, providers=self._providers_for(cuda_index))
         except Exception as error:  # onnxruntime has a class of its own for each status, without a common base
             raise RefusedError(text_of(error)) from error
         return Session(self._onnxruntime, session, model, large)
+
+    def _providers_for(self, cuda_index: int | None) -> list[Any]:
+        """Return the execution providers of a session."""
+        if self._providers is not None:
+            return list(self._providers)
+        cuda = [] if cuda_index is None else [(_CUDA, {"device_id": cuda_index})]
+        return [*cuda, "CPUExecutionProvider"]
 
     def _own_options(self) -> Any:
         """Return new options for a session."""
@@ -159,6 +177,35 @@ class Session:
             output if output.dtype is dtype else output.view(dtype)
             for output, dtype in zip(outputs, self._output_dtypes, strict=True)
         ]
+
+    def run_on_cuda(self, arrays: Sequence[Any], index: int, stays: Sequence[bool]) -> list[Any]:
+        """Run the session on NumPy arrays, and arrays on a CUDA device that are row-major and ready.
+
+        Parameters
+        ----------
+        arrays : sequence of array
+            The inputs in order.
+        index : int
+            The number of the device.
+        stays : sequence of bool
+            Which outputs are wanted on the host.
+
+        Returns
+        -------
+        list
+            NumPy arrays, and for outputs on the device values that have `__dlpack__`.
+        """
+        binding = self._session.io_binding()
+        for name, array, dtype in zip(self._inputs, arrays, self._dtypes, strict=True):
+            if isinstance(array, _ndarray):
+                binding.bind_cpu_input(name, np.asarray(self._converted(array, dtype), order="C"))
+            else:
+                binding.bind_ortvalue_input(name, self._onnxruntime.OrtValue.from_dlpack(array))
+        for name, on_host in zip(self._outputs, stays, strict=True):
+            binding.bind_output(name, *(("cpu",) if on_host else ("cuda", index)))
+        self._session.run_with_iobinding(binding)
+        values = binding.get_outputs()
+        return [value.numpy() if on_host else value for value, on_host in zip(values, stays, strict=True)]
 
     @staticmethod
     def _converted(value: Any, dtype: Any) -> HostArray:
