@@ -1,24 +1,32 @@
-"""``python -m seqarray``: which array libraries are usable here; with ``run`` or ``lower``, what to do with a model."""
+"""The command line: ``seqarray``, or ``python -m seqarray``."""
 
 from __future__ import annotations
 
 import argparse
 import importlib
-import importlib.metadata
 import os
 import sys
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from seqarray import __version__
-from seqarray._libraries import LIBRARIES, resolve_library
 
-_COLUMNS = ("string", "bfloat16", "float8_e4m3fn", "int64")
-_HEADINGS = ("library", "version", "device", "string", "bfloat16", "float8", "int64")
+
+class _Command(NamedTuple):
+    module: str  # has DESCRIPTION, EPILOG, add_arguments and run
+    help: str
+
+
+#: The subcommands. Their modules are imported when they are asked for: those for models need onnx.
+_COMMANDS = {
+    "info": _Command("seqarray._commands.info", "which array libraries and devices are usable here (the default)"),
+    "run": _Command("seqarray.onnx._cli", "run an ONNX model on values in files"),
+    "lower": _Command("seqarray.onnx._lower.cli", "rewrite an ONNX model without sequences"),
+}
 
 
 def main(arguments: Sequence[str] = ()) -> int:
-    """Print the table, or run or lower a model.
+    """Run a subcommand.
 
     Parameters
     ----------
@@ -28,76 +36,34 @@ def main(arguments: Sequence[str] = ()) -> int:
     Returns
     -------
     int
-        The exit status: 0; 1 if an output of a model differs from the one stored with it; 2 if the arguments, or the
-        files that they name, are not valid.
+        The exit status: 0; 1 if a result is not the expected one; 2 if the arguments, or the files that they name, are
+        not valid, or a package is missing.
     """
-    if list(arguments[:1]) in (["run"], ["lower"]):
-        return _with_model(arguments[0], arguments[1:])
-    argparse.ArgumentParser(
-        prog="python -m seqarray",
-        description="Show which array libraries and devices are usable here, and what each can hold.",
-        epilog="python -m seqarray run MODEL.onnx runs an ONNX model, python -m seqarray lower MODEL.onnx -o OUT.onnx "
-        "rewrites it without sequences; --help after run or lower says more.",
-    ).parse_args(arguments)
-    print(f"seqarray {__version__}, Python {sys.version.split()[0]}")
-    rows = [_HEADINGS, *(row for library in LIBRARIES for row in _rows(library))]
-    widths = [max(map(len, column)) for column in zip(*(row for row in rows if len(row) > 3), strict=True)]
-    for row in rows:
-        print("  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=False)).rstrip())
-    return 0
-
-
-def _with_model(name: str, arguments: Sequence[str]) -> int:
-    try:
-        command: Any = importlib.import_module("seqarray.onnx._cli" if name == "run" else "seqarray.onnx._lower.cli")
-    except ImportError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
+    arguments = list(arguments)
+    if not arguments or (arguments[0].startswith("-") and arguments[0] not in ("-h", "--help", "--version")):
+        arguments.insert(0, "info")
     parser = argparse.ArgumentParser(
-        prog=f"python -m seqarray {name}", description=command.DESCRIPTION, epilog=command.EPILOG
+        prog="seqarray",
+        description="Ragged batches for any array library, and ONNX models that hold sequences.",
+        epilog="seqarray COMMAND --help tells more about one.",
     )
-    command.add_arguments(parser)
-    status: int = command.run(parser.parse_args(arguments))
+    parser.add_argument("--version", action="version", version=f"seqarray {__version__}")
+    subparsers = parser.add_subparsers(metavar="COMMAND", required=True)
+    for name, (module, text) in _COMMANDS.items():
+        if name != arguments[0]:
+            subparsers.add_parser(name, help=text)
+            continue
+        try:
+            command: Any = importlib.import_module(module)
+        except ImportError as error:
+            print(f"error: {error}", file=sys.stderr)
+            return 2
+        subparser = subparsers.add_parser(name, help=text, description=command.DESCRIPTION, epilog=command.EPILOG)
+        command.add_arguments(subparser)
+        subparser.set_defaults(run=command.run)
+    options = parser.parse_args(arguments)
+    status: int = options.run(options)
     return status
-
-
-def _rows(name: str) -> list[tuple[str, ...]]:
-    """Return one row for every device of a library, or one with the reason why there is none."""
-    version = "-"
-    try:
-        importlib.import_module(name)
-        version = _version(name)
-        return _usable_rows(name, version)
-    except ModuleNotFoundError as error:
-        if error.name == name:
-            return [(name, "-", "not installed")]
-        return [(name, version, _reason(error))]
-    except Exception as error:  # broken drivers raise errors of many types; the other rows are printed anyway
-        return [(name, version, _reason(error))]
-
-
-def _usable_rows(name: str, version: str) -> list[tuple[str, ...]]:
-    library = resolve_library(name, operator="python -m seqarray")
-    assert library is not None
-    if reason := library.why_unusable():
-        return [(name, version, f"no usable GPU ({reason})")]
-    return [
-        (name, version, str(device), *("yes" if library.can_hold(t, device) else "no" for t in _COLUMNS))
-        for device in library.devices()
-    ]
-
-
-def _reason(error: Exception) -> str:
-    return f"cannot be imported ({type(error).__name__}: {error})".splitlines()[0]
-
-
-def _version(name: str) -> str:
-    """Return the version of a library, "-" if it does not tell."""
-    try:
-        version: Any = importlib.metadata.version(name)  # None for a package whose metadata is damaged
-    except importlib.metadata.PackageNotFoundError:
-        version = getattr(importlib.import_module(name), "__version__", None)
-    return "-" if version is None else str(version)
 
 
 def command() -> int:
@@ -111,6 +77,9 @@ def command() -> int:
         # The interpreter writes what is still buffered when it exits, which would fail again.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 141  # as shells report a program that was ended by the signal of a broken pipe
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        return 130  # as shells report a program that was ended by Ctrl-C
 
 
 if __name__ == "__main__":

@@ -1,10 +1,15 @@
-"""``python -m seqarray``: the table of what is usable here, and running a model from a file."""
+"""The command line: the table of what is usable here, and running a model from a file."""
 
+import importlib
 import importlib.metadata
+import json
 import os
+import re
 import shutil
+import signal
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 from typing import Any
 from unittest.mock import Mock
@@ -15,7 +20,9 @@ import pytest
 from onnx import numpy_helper
 
 import seqarray as sa
-from seqarray.__main__ import main
+from conftest import BACKENDS
+from seqarray.__main__ import command, main
+from seqarray._commands.libraries import in_columns
 
 #: A program that runs the module in a process where some modules cannot be imported.
 ALONE = """
@@ -34,14 +41,16 @@ runpy.run_module("seqarray", run_name="__main__", alter_sys=True)
 LIBRARIES = ["numpy", "cupy", "torch", "jax", "dask", "array_api_strict"]
 
 
-def table_of(done: Any) -> dict[str, list[list[str]]]:
+def table_of(done: Any) -> dict[str, list[str]]:
     """The rows of the printed table, by library."""
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""
-    rows: dict[str, list[list[str]]] = {}
-    for line in done.stdout.splitlines()[2:]:
+    assert max(map(len, done.stdout.splitlines())) <= 100
+    rows = {}
+    for line in done.stdout.partition("\n\n")[0].splitlines()[2:]:
         library, *cells = line.split()
-        rows.setdefault(library, []).append(cells)
+        assert library not in rows
+        rows[library] = cells
     return rows
 
 
@@ -58,49 +67,64 @@ def test_the_first_lines_tell_versions_and_headings(everything):
     first, headings, *_ = everything.stdout.splitlines()
     assert sa.__version__ in first
     assert sys.version.split()[0] in first
-    for heading in ("library", "version", "device", "string", "bfloat16", "float8", "int64"):
-        assert heading in headings.split()
+    assert headings.split() == ["library", "version", "string", "bfloat16", "float8", "int64", "devices"]
 
 
-def test_every_library_has_a_row(everything):
+def test_every_library_has_one_row(everything):
     assert list(table_of(everything)) == LIBRARIES
 
 
-def test_numpy_has_a_row_with_what_it_can_hold(everything):
-    (cells,) = table_of(everything)["numpy"]
-    assert cells[:2] == [np.__version__, "cpu"]
-    assert (cells[2], cells[-1]) == ("yes", "yes")
-    assert len(cells) == 6
+def test_a_legend_explains_the_cells(everything):
+    legend = everything.stdout.partition("\n\n")[2]
+    for word in ("yes", "no", "some", "float8", "--json"):
+        assert word in legend
 
 
 def test_cells_say_what_each_library_can_hold(everything):
     table = table_of(everything)
+    assert table["numpy"][:3] == [np.__version__, "yes", "yes"]
+    assert table["numpy"][-2:] == ["yes", "cpu"]
     expected = {"torch": "no yes yes yes", "dask": "yes yes yes yes", "jax": "no yes yes no"}
     for library, cells in expected.items():
         pytest.importorskip(library, reason=f"{library} is not installed")
-        for row in table[library]:
-            assert row[-4:] == cells.split()
+        assert table[library][1:5] == cells.split()
 
 
-def test_every_device_of_array_api_strict_has_a_row(everything):
+def test_devices_are_counted_where_there_are_many(everything):
     strict = pytest.importorskip("array_api_strict", reason="array-api-strict is not installed")
-    rows = table_of(everything)["array_api_strict"]
-    devices = strict.__array_namespace_info__().devices()
-    assert len(rows) == len(devices)
-    for device, row in zip(devices, rows, strict=True):
-        assert " ".join(row[1:-4]) == str(device)
-        holds_int64 = "int64" in strict.__array_namespace_info__().dtypes(device=device)
-        assert row[-4:] == ["no", "no", "no", "yes" if holds_int64 else "no"]
+    row = table_of(everything)["array_api_strict"]
+    count = len(strict.__array_namespace_info__().devices())
+    assert row[1:] == f"no no no some CPU_DEVICE, device1 and {count - 2} more".split()
 
 
 def test_cupy_without_a_gpu_is_reported_not_raised(everything):
     cupy = pytest.importorskip("cupy", reason="cupy is not installed")
-    rows = table_of(everything)["cupy"]
-    assert rows[0][0] == cupy.__version__
-    if cupy.cuda.is_available():
-        assert len(rows) == cupy.cuda.runtime.getDeviceCount()
-    else:
-        assert "no usable GPU" in " ".join(rows[0])
+    row = table_of(everything)["cupy"]
+    assert row[0] == cupy.__version__
+    assert ("no usable GPU" in " ".join(row)) != cupy.cuda.is_available()
+
+
+def test_json_tells_all_of_every_device(capsys):
+    strict = pytest.importorskip("array_api_strict", reason="array-api-strict is not installed")
+    assert main(["info", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["seqarray"] == sa.__version__
+    assert told["python"] == sys.version.split()[0]
+    assert list(told["libraries"]) == LIBRARIES
+    assert told["libraries"]["numpy"]["version"] == np.__version__
+    assert told["libraries"]["numpy"]["problem"] is None
+    devices = told["libraries"]["array_api_strict"]["devices"]
+    for device in strict.__array_namespace_info__().devices():
+        (holds,) = [holds for name, holds in devices.items() if f"'{name}'" in str(device)]
+        assert holds["int64"] == ("int64" in strict.__array_namespace_info__().dtypes(device=device))
+        assert not holds["string"]
+
+
+def test_json_says_what_is_missing(capsys, monkeypatch):
+    monkeypatch.setattr("seqarray._commands.libraries.LIBRARIES", {"numpy": None, "nothing_of_that_name": None})
+    assert main(["--json"]) == 0
+    missing = json.loads(capsys.readouterr().out)["libraries"]["nothing_of_that_name"]
+    assert missing == {"version": "-", "problem": "not installed", "devices": {}}
 
 
 def test_with_numpy_alone():
@@ -109,8 +133,8 @@ def test_with_numpy_alone():
     table = table_of(done)
     assert list(table) == LIBRARIES
     for library in LIBRARIES[1:]:
-        assert " ".join(table[library][0]) == "- not installed"
-    assert table["numpy"][0][2:] == ["yes", "no", "no", "yes"]
+        assert " ".join(table[library]) == "- not installed"
+    assert table["numpy"][1:] == ["yes", "no", "no", "yes", "cpu"]
 
 
 def test_a_library_that_is_broken_does_not_hide_the_others(tmp_path):
@@ -119,23 +143,23 @@ def test_a_library_that_is_broken_does_not_hide_the_others(tmp_path):
     program = f"import sys; sys.path.insert(0, {str(tmp_path)!r})\n" + ALONE.format(blocked={"jax", "dask"})
     table = table_of(run("-c", program))
     for name in ("torch", "cupy"):
-        assert "the driver is too old" in " ".join(table[name][0])
-    assert table["numpy"][0][1] == "cpu"
+        assert "the driver is too old" in " ".join(table[name])
+    assert table["numpy"][-1] == "cpu"
 
 
 @pytest.mark.parametrize("told", [None, importlib.metadata.PackageNotFoundError()])
 def test_a_library_that_does_not_tell_its_version_has_a_row(told, capsys, monkeypatch):
     monkeypatch.setattr(importlib.metadata, "version", Mock(side_effect=[told]))
     monkeypatch.delattr(np, "__version__")
-    monkeypatch.setattr("seqarray.__main__.LIBRARIES", {"numpy": None})
+    monkeypatch.setattr("seqarray._commands.libraries.LIBRARIES", {"numpy": None})
     assert main() == 0
-    assert capsys.readouterr().out.splitlines()[2].split() == ["numpy", "-", "cpu", "yes", "yes", "yes", "yes"]
+    assert capsys.readouterr().out.splitlines()[2].split() == ["numpy", "-", "yes", "yes", "yes", "yes", "cpu"]
 
 
 def test_a_library_whose_own_imports_fail_is_not_called_missing(tmp_path):
     (tmp_path / "jax.py").write_text("import nothing_of_that_name")
     program = f"import sys; sys.path.insert(0, {str(tmp_path)!r})\n"
-    row = table_of(run("-c", program + ALONE.format(blocked={"torch", "cupy", "dask"})))["jax"][0]
+    row = table_of(run("-c", program + ALONE.format(blocked={"torch", "cupy", "dask"})))["jax"]
     assert "nothing_of_that_name" in " ".join(row)
     assert "not installed" not in " ".join(row)
 
@@ -156,9 +180,84 @@ def test_a_reader_that_has_gone_ends_it_quietly(arguments, unbuffered):
     assert (process.returncode, error) == (141, b"")
 
 
-def test_main_returns_the_exit_status(capsys):
-    assert main() == 0
+def test_a_long_reason_is_cut_to_the_width_of_the_table():
+    reason = "no usable GPU (" + "very " * 40
+    (line,) = in_columns([("cupy", "14.2.0", reason)])
+    assert len(line) == 100
+    assert line.startswith("cupy  14.2.0  no usable GPU (very very")
+    assert line.endswith("...")
+
+
+@pytest.mark.parametrize("arguments", [[], ["info"]])
+def test_info_is_what_it_does_without_a_command(arguments, capsys, monkeypatch):
+    monkeypatch.setattr("seqarray._commands.libraries.LIBRARIES", {"numpy": None})
+    assert main(arguments) == 0
     assert "numpy" in capsys.readouterr().out
+
+
+def test_version(capsys):
+    with pytest.raises(SystemExit) as ended:
+        main(["--version"])
+    assert ended.value.code == 0
+    assert capsys.readouterr().out == f"seqarray {sa.__version__}\n"
+
+
+def test_help_lists_the_commands(capsys):
+    with pytest.raises(SystemExit):
+        main(["--help"])
+    told = capsys.readouterr().out
+    for name in ("info", "run", "lower"):
+        assert re.search(rf"^ +{name} +\w", told, flags=re.MULTILINE)
+
+
+@pytest.mark.parametrize("name", ["info", "run", "lower"])
+def test_each_command_has_help_of_its_own(name, capsys):
+    with pytest.raises(SystemExit) as ended:
+        main([name, "--help"])
+    assert ended.value.code == 0
+    assert f"usage: seqarray {name}" in capsys.readouterr().out
+
+
+def test_a_command_that_is_not_there(capsys):
+    with pytest.raises(SystemExit) as ended:
+        main(["walk"])
+    assert ended.value.code == 2
+    assert "'walk'" in capsys.readouterr().err
+
+
+def test_ctrl_c_ends_it_with_130_and_one_line(capsys, monkeypatch, model):
+    monkeypatch.setattr("seqarray.onnx._cli.prepare", Mock(side_effect=KeyboardInterrupt))
+    monkeypatch.setattr(sys, "argv", ["seqarray", "run", str(model)])
+    assert command() == 130
+    assert capsys.readouterr() == ("", "interrupted\n")
+
+
+@pytest.mark.skipif(os.name != "posix", reason="other systems have no signals between processes")
+def test_ctrl_c_in_a_process(model):
+    text = (
+        TEXT.partition("agraph")[0]
+        + """agraph () => (int64 y) <int64 zero = {0}, int64 n = {1000000000}> {
+        y = Loop(n, "", zero)<body = b (int64 i, bool c, int64 a) => (bool d, int64 e) {
+            d = Identity(c) e = Identity(a)
+        }>
+    }"""
+    )
+    onnx.save(onnx.parser.parse_model(text), model)
+    for number in range(2):
+        shutil.rmtree(model.parent / f"test_data_set_{number}", ignore_errors=True)
+        (model.parent / f"test_data_set_{number}").mkdir()
+    arguments = [sys.executable, "-u", "-m", "seqarray", "run", str(model), "--max-trip-count=none", "--max-seconds=60"]
+    with subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout.readline() == b"test_data_set_0:\n"
+        process.send_signal(signal.SIGINT)
+        output, error = process.communicate()
+    assert (process.returncode, output, error) == (130, b"", b"interrupted\n")
+
+
+def test_the_console_script_is_the_command():
+    project = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text(encoding="utf-8"))
+    module, _, name = project["project"]["scripts"]["seqarray"].partition(":")
+    assert getattr(importlib.import_module(module), name) is command
 
 
 # Running a model
@@ -207,14 +306,72 @@ def ran(capsys, *arguments):
 
 
 @pytest.mark.parametrize("number", range(1, 9))
-@pytest.mark.parametrize("library", ["numpy", "torch"])
-def test_models_of_the_onnx_package_give_their_stored_outputs(number, library, capsys):
-    pytest.importorskip(library, reason=f"{library} is not installed")
+def test_models_of_the_onnx_package_give_their_stored_outputs(number, backend, capsys):
     model = SIMPLE / f"test_sequence_model{number}" / "model.onnx"
-    status, lines, error = ran(capsys, model, "--backend", library)
+    for element_type in {6: ["int64"], 7: ["float64"], 8: ["int64"]}.get(number, []):
+        if not backend.holds(element_type):
+            pytest.skip(f"{backend.name} cannot hold {element_type}")
+    status, lines, error = ran(capsys, model, "--backend", BACKENDS[backend.name].partition(".")[0])
     assert (status, error) == (0, "")
     assert len(lines) == len(onnx.load(model).graph.output)
     assert all(line.endswith("equal to the stored output") for line in lines)
+
+
+def test_a_folder_stands_for_its_model(model, capsys):
+    assert ran(capsys, model.parent) == ran(capsys, model)
+    status, _, error = ran(capsys, model.parent / "test_data_set_0")
+    assert (status, error.count("\n")) == (2, 1)
+    assert "test_data_set_0/model.onnx" in error
+
+
+def test_a_backend_that_is_not_installed_is_told_with_those_that_are(model, capsys):
+    status, _, error = ran(capsys, model, "--backend", "nothing_of_that_name")
+    assert (status, error.count("\n")) == (2, 1)
+    assert "nothing_of_that_name" in error
+    assert "installed are numpy" in error
+
+
+def test_a_backend_that_cannot_be_imported_is_told_in_one_line(model, capsys, tmp_path, monkeypatch):
+    (tmp_path / "broken_library.py").write_text("raise RuntimeError('the driver is too old')")
+    monkeypatch.syspath_prepend(tmp_path)
+    status, _, error = ran(capsys, model, "--backend", "broken_library")
+    assert (status, error.count("\n")) == (2, 1)
+    assert "the driver is too old" in error
+
+
+def test_profile_prints_what_the_steps_took(model, capsys):
+    status, lines, _ = ran(capsys, model, "--profile")
+    assert status == 0
+    assert "seconds" in lines[3]
+    for operator in ("Neg", "SequenceErase", "Identity"):
+        assert sum(operator in line for line in lines[4:]) == 1
+
+
+def test_json_tells_what_the_lines_tell(model, capsys):
+    stored(model.parent / "test_data_set_0", "output", [RESULTS[0] + 1, *RESULTS[1:]])
+    status, lines, error = ran(capsys, model, "--json", "--profile")
+    told = json.loads("\n".join(lines))
+    assert (status, error) == (1, "")
+    assert (told["model"], told["backend"]) == (str(model), "numpy")
+    (only,) = told["runs"]
+    assert only["inputs"] == str(model.parent / "test_data_set_0")
+    y, t, p = only["outputs"]
+    assert "2 of 2 values" in y.pop("difference")
+    assert y == {"name": "y", "type": "tensor(float)[N]", "shape": [2], "shapes": None, "equal": False}
+    assert (t["shape"], t["shapes"], t["equal"], t["difference"]) == (None, [[2]], True, None)
+    assert (p["shape"], p["shapes"], p["equal"]) == (None, None, True)
+    assert {step["count"] for step in told["steps"]} == {1}
+    assert len(told["steps"]) == 3
+
+
+def test_json_without_stored_outputs_compares_nothing(model, capsys):
+    for path in (model.parent / "test_data_set_0").glob("output_*.pb"):
+        path.unlink()
+    status, lines, _ = ran(capsys, model, "--json")
+    told = json.loads("\n".join(lines))
+    assert status == 0
+    assert {output["equal"] for output in told["runs"][0]["outputs"]} == {None}
+    assert "steps" not in told
 
 
 def test_each_output_is_printed_with_its_type_and_shape(model, capsys):
@@ -331,7 +488,9 @@ MISTAKES = {
     "no model": (lambda model: model.unlink(), [], "model.onnx"),
     "not a model": (lambda model: model.write_bytes(b"nothing"), [], "model.onnx"),
     "no data": (lambda model: shutil.rmtree(model.parent / "test_data_set_0"), [], "--inputs"),
-    "no such inputs": (lambda model: None, ["--inputs", "nowhere"], "nowhere"),
+    "no such inputs": (lambda model: None, ["--inputs", "nowhere"], "--inputs nowhere"),
+    "a folder without inputs": (lambda model: (model.parent / "empty").mkdir(), ["--inputs", "empty"], "input_0.pb"),
+    "inputs that are no .npz file": (lambda model: None, ["--inputs", "model.onnx"], "model.onnx is no .npz file"),
     "an input is missing": (lambda model: without(model, "input_2.pb"), [], "2"),
     "a file is missing in between": (lambda model: without(model, "input_1.pb"), [], "input_1.pb"),
     "broken data": (
@@ -385,7 +544,7 @@ def test_without_onnx_the_command_names_the_extra():
     program = ALONE.format(blocked={"onnx"}).replace('["seqarray"]', '["seqarray", "run", "model.onnx"]')
     done = run("-c", program)
     assert done.returncode == 2
-    assert "seqarray[onnx]" in done.stderr
+    assert "pip install onnx" in done.stderr
     assert done.stderr.count("\n") == 1
 
 

@@ -1,12 +1,12 @@
 """ONNX models that hold sequences, run on every array library of the Python array API standard.
 
-This package needs onnx, which ``pip install "seqarray[onnx]"`` installs.
+This package needs onnx, which ``pip install onnx`` installs.
 """
 
 try:
     import onnx as _onnx
 except ImportError as error:
-    raise ImportError('seqarray.onnx needs the onnx package: pip install "seqarray[onnx]"') from error
+    raise ImportError("seqarray.onnx needs the onnx package: pip install onnx") from error
 
 from seqarray.onnx import backend
 from seqarray.onnx._load.value_protos import from_proto, to_proto

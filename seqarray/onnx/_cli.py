@@ -1,23 +1,27 @@
-"""The command ``python -m seqarray run``, which runs a model from a file on inputs from files."""
+"""The command ``seqarray run``, which runs a model from a file on inputs from files."""
 
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 import warnings
 from collections.abc import Sequence
+from contextlib import nullcontext
+from dataclasses import asdict
+from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from seqarray._dtypes import element_type_of, onnx_name
 from seqarray._files import save
-from seqarray._libraries import resolve_library
+from seqarray._libraries import LIBRARIES, resolve_library
 from seqarray._sequence import ArraySequence
 from seqarray.onnx._program import Program, prepare
 from seqarray.onnx._run.placement import download_value
-from seqarray.onnx._test_data import find_data_sets, read_folder, read_npz, write_value
+from seqarray.onnx._test_data import check_inputs, find_data_sets, model_file, read_folder, read_npz, write_value
 
 DESCRIPTION = "Run an ONNX model, print the type and shape of each output, and compare it with the stored one."
 EPILOG = "Exit status: 1 if an output differs from the stored one, 2 if something is wrong with what was given."
@@ -35,7 +39,7 @@ DEFAULT_LIMITS = {
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command to a parser."""
-    parser.add_argument("model", type=Path, metavar="MODEL.onnx", help="the model")
+    parser.add_argument("model", type=Path, metavar="MODEL", help="the model, or a folder with model.onnx")
     parser.add_argument(
         "--inputs",
         type=Path,
@@ -45,7 +49,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "beside the model",
     )
     parser.add_argument(
-        "--backend", choices=("numpy", "cupy", "torch"), default="numpy", help="the array library; default numpy"
+        "--backend",
+        default="numpy",
+        metavar="LIBRARY",
+        help="the array library, any that is installed: numpy, torch, jax, dask, cupy, ...; default numpy",
     )
     parser.add_argument(
         "--output",
@@ -53,7 +60,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="PATH",
         help="where to write the outputs: an .npz file, a .pb file if there is one, or a folder for output_0.pb, ...",
     )
-
+    parser.add_argument("--profile", action="store_true", help="print what each step took, in all runs together")
+    parser.add_argument("--json", action="store_true", help="print everything as JSON")
     for name, (default, unit) in DEFAULT_LIMITS.items():
         parser.add_argument(
             f"--{name.replace('_', '-')}",
@@ -68,9 +76,12 @@ def _limit(text: str) -> float | None:
     """Return a limit of the command line: a number, which may be written as 4e9, or None for "none"."""
     if text == "none":
         return None
-    number = float(text)
+    try:
+        number = float(text)
+    except ValueError:
+        number = -1
     if not 0 <= number < float("inf"):
-        raise ValueError("expected a number that is not negative, or none")
+        raise argparse.ArgumentTypeError(f"expected a number that is not negative, or none, got {text!r}")
     return int(number) if number.is_integer() else number
 
 
@@ -96,12 +107,49 @@ def run(options: argparse.Namespace) -> int:
 
 def _run(options: argparse.Namespace) -> int:
     """Run the model on every data set; return 1 if an output differs from the stored one, else 0."""
-    library = resolve_library(options.backend, operator=f"--backend {options.backend}")
+    model = model_file(options.model)
+    if options.inputs is not None:
+        check_inputs(options.inputs)
+    _check_backend(options.backend)
+    program = prepare(model, xp=options.backend, **{name: getattr(options, name) for name in DEFAULT_LIMITS})
+    sources = _sources(options, model, program)
+    records: list[dict[str, Any]] = []
+    with program.profile() if options.profile else nullcontext() as profile:
+        for source in sources:
+            if source is not None and len(sources) > 1 and not options.json:
+                print(f"{source.name}:")
+            outputs = []
+            for output in _run_on(program, source, options.output):
+                outputs.append(output)
+                if not options.json:
+                    print(output.text)
+            records.append({"inputs": source and str(source), "outputs": [output.record for output in outputs]})
+    if options.json:
+        steps = {"steps": [asdict(step) for step in profile.steps]} if profile is not None else {}
+        document = {"model": str(model), "backend": options.backend, "runs": records, **steps}
+        print(json.dumps(document, indent=2))
+    elif profile is not None:
+        print(profile)
+    return int(any(output["equal"] is False for record in records for output in record["outputs"]))
+
+
+def _check_backend(name: str) -> None:
+    """Raise a ValueError if a library cannot be used here."""
+    try:
+        library = resolve_library(name, operator=f"--backend {name}")
+    except Exception as error:  # broken drivers raise errors of many types
+        known = [known for known in LIBRARIES if find_spec(known) is not None]
+        raise ValueError(f"{error}; installed are {', '.join(known)}") from error
     assert library is not None
     if reason := library.why_unusable():
-        raise ValueError(f"--backend {options.backend}: there is no usable GPU ({reason})")
-    program = prepare(options.model, xp=options.backend, **{name: getattr(options, name) for name in DEFAULT_LIMITS})
-    sources: list[Path | None] = [options.inputs] if options.inputs is not None else [*find_data_sets(options.model)]
+        raise ValueError(f"--backend {name}: there is no usable GPU ({reason})")
+
+
+def _sources(options: argparse.Namespace, model: Path, program: Program) -> list[Path | None]:
+    """Return where the inputs of each run come from; None for a model that takes none."""
+    if options.inputs is not None:
+        return [options.inputs]
+    sources: list[Path | None] = [*find_data_sets(model)]
     if options.output is not None and len(sources) > 1:
         raise ValueError(f"there are {len(sources)} data sets beside the model; name one with --inputs to use --output")
     if not sources:
@@ -110,17 +158,18 @@ def _run(options: argparse.Namespace) -> int:
             raise ValueError(
                 f"the model takes {', '.join(needed)}, and there is no test_data_set_0 beside it; give --inputs"
             )
-        sources = [None]
-    different = 0
-    for source in sources:
-        if source is not None and len(sources) > 1:
-            print(f"{source.name}:")
-        different += _run_on(program, source, options.output)
-    return 1 if different else 0
+    return sources or [None]
 
 
-def _run_on(program: Program, source: Path | None, target: Path | None) -> int:
-    """Run a program on one data set and return how many outputs differ from the stored ones."""
+class _Output(NamedTuple):
+    """An output of a run, as a line of text, and as data."""
+
+    text: str
+    record: dict[str, Any]
+
+
+def _run_on(program: Program, source: Path | None, target: Path | None) -> list[_Output]:
+    """Run a program on one data set, write the outputs to the target if there is one, and return them."""
     inputs: Any = []
     expected = None
     if source is not None and source.is_file():
@@ -130,17 +179,28 @@ def _run_on(program: Program, source: Path | None, target: Path | None) -> int:
         inputs = read_folder(source, "input", program.inputs if _has_all_inputs(source, program) else given) or []
         expected = read_folder(source, "output", program.outputs)
     outputs = [_on_host(output) for output in program.run(inputs)]
-    different = 0
-    for index, (output, declared) in enumerate(zip(map(download_value, outputs), program.outputs, strict=True)):
-        comparison = ""
-        if expected is not None and index < len(expected):
-            difference = _difference(output, expected[index])
-            different += difference is not None
-            comparison = ": equal to the stored output" if difference is None else f": DIFFERENT: {difference}"
-        print(f"{declared.name}: {_describe(output)}{comparison}")
     if target is not None:
         _write(target, program, outputs)
-    return different
+    described = []
+    for index, (output, declared) in enumerate(zip(map(download_value, outputs), program.outputs, strict=True)):
+        is_compared = expected is not None and index < len(expected)
+        difference = _difference(output, expected[index]) if expected is not None and is_compared else None
+        described.append(_described(declared, output, is_compared, difference))
+    return described
+
+
+def _described(declared: Any, output: Any, is_compared: bool, difference: str | None) -> _Output:
+    """Return what is told of an output."""
+    comparison = ": equal to the stored output" if difference is None else f": DIFFERENT: {difference}"
+    record = {
+        "name": declared.name,
+        "type": str(declared.type),
+        "shape": output.shape if isinstance(output, np.ndarray) else None,
+        "shapes": [element.shape for element in output] if isinstance(output, list) else None,
+        "equal": difference is None if is_compared else None,
+        "difference": difference,
+    }
+    return _Output(f"{declared.name}: {_describe(output)}{comparison if is_compared else ''}", record)
 
 
 def _on_host(output: Any) -> Any:

@@ -26,6 +26,19 @@ class Declared(Protocol):
         """Its declared type."""
 
 
+def model_file(path: Path) -> Path:
+    """Return the file of a model that is given as a file, or as a folder with a model.onnx."""
+    return path / "model.onnx" if path.is_dir() else path
+
+
+def check_inputs(path: Path) -> None:
+    """Raise a ValueError if what `--inputs` names is not there."""
+    if not path.exists():
+        raise ValueError(f"--inputs {path}: there is no such file or folder")
+    if path.is_dir() and not any(path.glob("input_*.pb")):
+        raise ValueError(f"--inputs {path}: the folder has no input_0.pb, input_1.pb, ...")
+
+
 def find_data_sets(model: Path) -> list[Path]:
     """Return the folders test_data_set_0, test_data_set_1, ... next to a model."""
     prefix = "test_data_set_"

@@ -170,4 +170,18 @@ def test_the_command_has_limits_by_default_that_can_be_lifted(run):
 def test_limits_that_are_no_numbers_are_refused(run, value, capsys):
     with pytest.raises(SystemExit):
         run(LOOP, {"n": np.asarray(1)}, f"--max-bytes={value}")
-    assert "--max-bytes" in capsys.readouterr().err
+    error = capsys.readouterr().err
+    assert "--max-bytes" in error
+    assert f"or none, got '{value}'" in error
+
+
+def test_lower_takes_a_folder_and_names_inputs_that_are_not_there(tmp_path, capsys):
+    onnx.save(text_model(TWO.replace("float[N] x", "float[2] x"), opset=20), tmp_path / "model.onnx")
+    target = tmp_path / "out.onnx"
+    assert main(["lower", str(tmp_path), "-o", str(target)]) == 0
+    assert [value.name for value in onnx.load(target).graph.output] == ["y.0", "y.1", "z"]
+    capsys.readouterr()
+    assert main(["lower", str(tmp_path), "-o", str(target), "--inputs", "nowhere"]) == 2
+    error = capsys.readouterr().err
+    assert "--inputs nowhere" in error
+    assert error.count("\n") == 1

@@ -1,4 +1,4 @@
-"""The command ``python -m seqarray lower``, which rewrites a model without sequences."""
+"""The command ``seqarray lower``, which rewrites a model without sequences."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from seqarray.onnx._load.model import load
 from seqarray.onnx._load.type_protos import value_type
 from seqarray.onnx._lower.lowering import lower
 from seqarray.onnx._run.feeds import GraphInput
-from seqarray.onnx._test_data import read_folder, read_npz
+from seqarray.onnx._test_data import check_inputs, model_file, read_folder, read_npz
 
 DESCRIPTION = "Rewrite an ONNX model without sequences and optionals, for inputs of fixed shapes."
 EPILOG = "Exit status: 2 if the model cannot be lowered, or something is wrong with what was given."
@@ -21,7 +21,7 @@ EPILOG = "Exit status: 2 if the model cannot be lowered, or something is wrong w
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command to a parser."""
-    parser.add_argument("model", type=Path, metavar="MODEL.onnx", help="the model")
+    parser.add_argument("model", type=Path, metavar="MODEL", help="the model, or a folder with model.onnx")
     parser.add_argument(
         "-o", "--output", type=Path, metavar="OUT.onnx", required=True, help="where to write the new one"
     )
@@ -56,6 +56,7 @@ def run(options: argparse.Namespace) -> int:
         0 on success, 2 after an error, which is printed in one line.
     """
     try:
+        options.model = model_file(options.model)
         lowered = lower(options.model, _given(options), keepdims_with_split=options.keepdims_with_split)
         onnx.save(lowered, options.output)
         for kind, values in (("input", lowered.graph.input), ("output", lowered.graph.output)):
@@ -78,6 +79,8 @@ def _given(options: argparse.Namespace) -> dict[str, Any]:
         for value in graph.input
     ]
     given: dict[str, Any] = {}
+    if options.inputs is not None:
+        check_inputs(options.inputs)
     if options.inputs is not None and options.inputs.is_file():
         given = read_npz(options.inputs, declared)
     elif options.inputs is not None:

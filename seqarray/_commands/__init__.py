@@ -1,0 +1,1 @@
+"""The subcommands that need no model; those that do are in `seqarray.onnx`."""
