@@ -27,7 +27,7 @@ from seqarray._collection import Collection
 from seqarray._display import html_of, text_of
 from seqarray._dtypes import ONNX_TYPES, as_element_type, element_type_of, itemsize_of, native
 from seqarray._engines.segments import Integers, offsets_of
-from seqarray._kind import OPAQUE, Kind, kind_of_all
+from seqarray._kind import OPAQUE, Kind, admit, kind_of_all
 from seqarray._libraries import Library, resolve_library, same_device
 from seqarray._pickling import declared_type, kind_of_pickled, owned, pickled
 from seqarray._transfer import OPERATOR, cast, kind_of_blocks, move, pinned, target_device
@@ -151,6 +151,16 @@ class ArraySequence(Collection, Sequence[ArrayT_co]):
 
     def __iter__(self) -> Iterator[ArrayT_co]:
         return iter(self._elements)
+
+    def __add__(self, other: Sequence[Any]) -> ArraySequence[Any]:
+        """Return the elements of both, as `+` of lists and tuples does; a sequence is no array that could be added to.
+
+        Elements are admitted as by `sequence_insert`; the operands share their blocks with the result.
+        """
+        return _chained(self, other) if isinstance(other, (ArraySequence, list, tuple)) else NotImplemented
+
+    def __radd__(self, other: Sequence[Any]) -> ArraySequence[Any]:
+        return _chained(other, self) if isinstance(other, (list, tuple)) else NotImplemented
 
     def __repr__(self) -> str:
         return text_of(self._kind, self._elements, self._length)
@@ -519,6 +529,33 @@ class ArraySequence(Collection, Sequence[ArrayT_co]):
         # Lazy arrays have no values yet; what a pytree transformation has put in their place may be anything.
         values = 0 if library is None or library.task_graph(()) is not None else self.nbytes_held
         return values + _HELD_OBJECT * (1 + sum(1 for _ in _blocks.held_arrays(self._blocks)))
+
+
+def _chained(first: Sequence[Any], second: Sequence[Any]) -> ArraySequence[Any]:
+    """Return the elements of two sequences, one after the other."""
+    operator = "ArraySequence +"
+    left = as_sequence(first, operator=f"{operator}: left side")
+    right = as_sequence(second, operator=f"{operator}: right side")
+    if left._kind is OPAQUE or right._kind is OPAQUE:
+        raise TypeError(f"{operator}: the elements of a sequence are not arrays")
+    # An empty list has no type.
+    if not len(first) and left is not first:
+        return right
+    if not len(second) and right is not second:
+        return left
+    if not len(right) and left.element_type != right.element_type:
+        raise TypeError(f"{operator}: the left side is of {left.element_type}, the right side of {right.element_type}")
+    kind = admit_all(left._kind, right, operator=operator, label="an element of the right side")
+    return make(kind, (*left._blocks, *right._blocks), len(left) + len(right)) if len(right) else left
+
+
+def admit_all(kind: Kind, sequence: ArraySequence[Any], *, operator: str, label: str) -> Kind:
+    """Return the kind of a sequence of `kind` once all elements of another have joined it, see `admit`."""
+    if sequence._kind is not kind:
+        for block in sequence._blocks:
+            for element in block if isinstance(block, tuple) else (block[0],):
+                kind = admit(kind, element, operator=operator, label=label)
+    return kind
 
 
 def make(kind: Kind, blocks: Blocks, length: int) -> ArraySequence[Any]:

@@ -26,11 +26,11 @@ from seqarray._blocks import Blocks, lengths_of, shapes_of, to_arrays
 from seqarray._dtypes import fill_of, itemsize_of
 from seqarray._engines import engine_for
 from seqarray._engines.segments import Integers, Segments, offsets_of
-from seqarray._kind import Kind, admit, kind_of_copies
+from seqarray._kind import Kind, kind_of_copies
 from seqarray._libraries import NUMPY, Array, library_of, resolve_library, same_device
 from seqarray._operators.joining import view_of
 from seqarray._operators.splitting import as_blocks, splittable, views
-from seqarray._sequence import ArraySequence, as_sequence, make
+from seqarray._sequence import ArraySequence, admit_all, as_sequence, make
 from seqarray._typing import AnyIntegers, ArrayT
 from seqarray._views import Cut, PackedRun, Run, reshaped
 
@@ -589,11 +589,7 @@ def _common_kind(sequences: Sequence[ArraySequence[Any]], operator: str) -> Kind
                 f"{operator}: sequence {index} has {len(sequence)} elements; sequence 0 has {len(first)}, "
                 "and all sequences must have the same length"
             )
-        if sequence._kind is not kind:
-            label = f"an element of sequence {index}"
-            for block in sequence._blocks:
-                for element in block if isinstance(block, tuple) else (block[0],):
-                    kind = admit(kind, element, operator=operator, label=label)
+        kind = admit_all(kind, sequence, operator=operator, label=f"an element of sequence {index}")
     return kind
 
 
