@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
 import importlib.util
-import io
 import re
 import subprocess
 import sys
@@ -211,19 +209,6 @@ def test_beyond_one_machine_says_what_is_missing(monkeypatch, place, module):
 
 
 # The page about it.
-
-
-def test_the_page_shows_what_its_blocks_print():
-    pytest.importorskip("dask", reason="dask is not installed")
-    page = (DOCS / "beyond_one_machine.md").read_text(encoding="utf-8")
-    blocks = re.findall(r"```python\n(.*?)```", page, flags=re.DOTALL)
-    assert len(blocks) == 3
-    variables: dict[str, Any] = {"__name__": "__main__"}  # a reader pastes one block after the other
-    for block in blocks:
-        printed = io.StringIO()
-        with contextlib.redirect_stdout(printed):
-            exec(compile(block, "beyond_one_machine.md", "exec"), variables)
-        assert printed.getvalue().splitlines() == re.findall(r"# -> (.*)", block)
 
 
 def test_the_page_has_the_function_of_the_script_and_links_that_lead_to_files():

@@ -100,8 +100,8 @@ def load(path: Any, /) -> dict[str, Any]:
     is allocated.  The values take about as much memory as the file, text some times as much.  Those of a compressed
     file may take 1 GiB, or 100 times its size if that is more; `numpy.load` reads others.
 
-    Elements of a sequence are views of one array.  They are those that were saved, except that str_ elements of
-    different widths are of the largest, and that elements of mixed kinds of text are object arrays.
+    Elements of a sequence are views of one array.  They are those that were saved, except that ``str_`` elements
+    of different widths are of the largest, and that elements of mixed kinds of text are object arrays.
 
     Examples
     --------
