@@ -82,6 +82,8 @@ def test_chunks_of_cupy_arrays_take_the_same_path(example, copy):
     with dask.config.set(scheduler="synchronous"):
         joined = sa.concat_from_sequence(pieces[::-1], axis=0).compute()
         assert_arrays_equal(joined, cupy.concatenate([x[5:], x[4:5], x[:4]]))
+        assert_sequences_equal(pieces.compute(), [x[:4], x[4:5], x[5:]])
+        assert_sequences_equal(pieces.to(xp="numpy"), [x[:4].get(), x[4:5].get(), x[5:].get()])
         total = example.total_rise(lazy, [4, 1, 5]).compute()
     assert type(total) is cupy.ndarray
     assert float(total) == float(example.total_rise(x, [4, 1, 5])) == 2 * 2 * (6 + 10)

@@ -204,7 +204,7 @@ class _Reader:
             self._refuse(INDEX, f"has the dtype {dtype!r}, which is not known")
         if dtype in TEXT_DTYPES:
             return self._text(record, TEXT_DTYPES[dtype])
-        known = NUMPY.dtype_for(dtype, operator="load")
+        known = NUMPY.dtype_for(dtype, operator=f"load: {self._path}")
         stored = self._named(record, "values")
         if stored.dtype != bits_dtype(known):
             self._refuse(record["values"], f"has dtype {stored.dtype}, which does not hold {dtype}")
