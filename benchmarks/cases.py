@@ -36,8 +36,9 @@ class Case:
     amounts : dict
         From the name of a size to (pieces, bytes of new memory in the result), known without making it.
     threads : bool
-        Whether a library may use threads for it, so that contenders wait for each other's threads to come to rest, and
-        single calls after a pause are timed too.
+        Whether a library may use threads for it, so that contenders wait for each other's threads to come to rest.
+    paused : bool
+        Whether single calls after a pause are timed too, where a library may use threads.
     single_calls : bool
         Whether a table of its own has the ratios of single calls after a pause.
     quick : tuple of str
@@ -56,6 +57,7 @@ class Case:
     sizes: dict[str, Callable[[Generator], Arguments]]
     amounts: dict[str, tuple[int, int]]
     threads: bool = False
+    paused: bool = True
     single_calls: bool = False
     quick: tuple[str, ...] = ()
     backends: tuple[str, ...] = ()
@@ -144,6 +146,37 @@ def _rejoined(nbytes: int) -> dict[str, Any]:
         "amounts": {f"{n} chunks": (n, nbytes) for n in counts},
         "quick": ("100 chunks",),
         "backends": ("numpy", "cupy", "torch"),
+    }
+
+
+#: Rows of a ragged batch, and the longest of them.
+_BATCHES = (1_000, 200_000)
+_LONGEST = 19
+
+
+def _lengths_in_batch(count: int) -> np.ndarray:
+    lengths = np.random.default_rng(3).integers(0, _LONGEST + 1, count)
+    lengths[0] = _LONGEST
+    return lengths
+
+
+def _batch(rng: Generator, count: int) -> Arguments:
+    """Draw the values (total, 4) of a ragged batch of rows, and their offsets."""
+    offsets = np.concatenate([[0], np.cumsum(_lengths_in_batch(count))])
+    return floats(rng, int(offsets[-1]), 4), offsets
+
+
+def _padded(rng: Generator, count: int) -> Arguments:
+    """Draw a padded batch (count, longest, 4), and the lengths of its rows."""
+    return floats(rng, count, _LONGEST, 4), _lengths_in_batch(count)
+
+
+def _batches(make: Callable[[Generator, int], Arguments], nbytes: Callable[[int], int] = lambda _: 0) -> dict[str, Any]:
+    return {
+        "sizes": {f"{n} rows": lambda rng, n=n: make(rng, n) for n in _BATCHES},
+        "amounts": {f"{n} rows": (n, nbytes(n)) for n in _BATCHES},
+        "quick": ("1000 rows",),
+        "backends": ("numpy", "torch"),
     }
 
 
@@ -276,6 +309,29 @@ CASES = [
         backends=("numpy", "cupy", "torch"),
     ),
     Case(
+        "unpack",
+        "ragged rows (k, 4), k in 0..19, of values and offsets",
+        "unpack",
+        **_batches(_batch),
+    ),
+    Case("pack", "values and offsets of such rows", "pack", **_batches(_batch)),
+    Case(
+        "pad",
+        "such rows padded to the longest",
+        "pad",
+        **_batches(_batch, lambda n: n * _LONGEST * 16),
+        threads=True,
+        paused=False,
+    ),
+    Case(
+        "unpad",
+        "the values of padded rows without the padding",
+        "unpad",
+        **_batches(_padded, lambda n: int(_lengths_in_batch(n).sum()) * 16),
+        threads=True,
+        paused=False,
+    ),
+    Case(
         "append",
         "repeated insert at the end, and one concat",
         "append",
@@ -324,8 +380,8 @@ CASES = [
         "model-loop",
         "an ONNX model: a Loop of SequenceInsert, and ConcatFromSequence",
         "model",
-        {f"{n} inserts": lambda rng, n=n: _loop(rng, n) for n in (1_000, 4_000, 8_000, 16_000)},
-        {f"{n} inserts": (n, n * 12) for n in (1_000, 4_000, 8_000, 16_000)},
+        {f"{n} inserts": lambda rng, n=n: _loop(rng, n) for n in (1_000, 4_000, 8_000)},
+        {f"{n} inserts": (n, n * 12) for n in (1_000, 4_000, 8_000)},
         quick=("1000 inserts",),
         backends=("numpy",),
         plot_by="growth",

@@ -36,6 +36,9 @@ LIMITS_FROM = 1 << 20
 #: Bytes of a result for every second of a call, as a guess before it is known.
 SLOW = 4e9
 
+#: More arrays than this of the same shapes are joined and compared at once, which is quicker.
+MOST_COMPARED_SINGLY = 1_000
+
 #: A program does something else between two calls, and threads and processors go to sleep meanwhile.
 PAUSES = {"pause 2 ms": 0.002, "pause 50 ms": 0.050}
 
@@ -60,7 +63,7 @@ class Plan:
     def pauses_for(self, task: Task) -> dict[str, float]:
         """Return the pauses after which a task is timed too."""
         threads = task.case.threads and BACKENDS[task.backend].threaded_copies
-        paused = self.pauses and threads and task.case.amounts[task.size][1] < PAUSED_BELOW
+        paused = self.pauses and task.case.paused and threads and task.case.amounts[task.size][1] < PAUSED_BELOW
         return PAUSES if paused else {}
 
     def rounds_of(self, task: Task) -> int:
@@ -246,7 +249,7 @@ class _Task:
         expected = NumPy().host(work()) if work is not None else arguments[0][0]
         sets = cycle(range(len(arguments)))
         # These results lie in memory that is given, or in that of the input.
-        makes_memory = task.case.work not in ("concat_out", "split_views")
+        makes_memory = task.case.work not in ("concat_out", "split_views", "unpack", "pack")
         for library in candidates:
             recycled = makes_memory and library.recycles_at(task.case.amounts[task.size][1])
             record: dict[str, Any] = {"recycled": recycled}
@@ -356,7 +359,12 @@ class _Task:
 def _same(actual: Any, expected: Any) -> bool:
     """Compare number, shape, dtype and every value."""
     if isinstance(expected, list):
-        return len(actual) == len(expected) and all(map(_same, actual, expected))
+        if len(actual) != len(expected):
+            return False
+        shapes = [[(a.shape, a.dtype) for a in arrays] for arrays in (actual, expected)]
+        if len(expected) > MOST_COMPARED_SINGLY and shapes[0] == shapes[1]:
+            return _same(*(np.concatenate([a.reshape(-1) for a in arrays]) for arrays in (actual, expected)))
+        return all(map(_same, actual, expected))
     return bool(actual.dtype == expected.dtype and np.array_equal(actual, expected))
 
 

@@ -151,6 +151,14 @@ class Library:
     at: Kind = not_done
     #: Bring a ragged list of rows to the device: (arrays,).
     upload: Kind = not_done
+    #: Pad rows that hang together: (values, offsets).
+    pad: Kind = not_done
+    #: The values of the rows of a padded array, without the padding: (padded, lengths).
+    unpad: Kind = not_done
+    #: Make rows of values and offsets: (values, offsets).
+    unpack: Kind = not_done
+    #: Values and offsets of such rows, which were made before: (values, offsets).
+    pack: Kind = not_done
     #: Run an ONNX model: (its answer, the model as text, inputs by name).
     model: Kind = not_done
 

@@ -14,6 +14,7 @@ class NumPy(Library):
     packages = ("numpy",)
     backend, beside = True, ("numpy",)
     threaded_copies = True
+    note = "numpy, in pad and unpad: by hand, with one index for rows and one for columns."
 
     def concat(self, arrays: list[np.ndarray], axis: int) -> Work:
         return lambda: np.concatenate(arrays, axis)
@@ -74,8 +75,34 @@ class NumPy(Library):
 
         return work
 
+    def pad(self, values: np.ndarray, offsets: np.ndarray) -> Work:
+        def work() -> np.ndarray:
+            lengths = np.diff(offsets)
+            padded = np.zeros((len(lengths), int(lengths.max()), *values.shape[1:]), values.dtype)
+            padded[_places(lengths)] = values
+            return padded
+
+        return work
+
+    def unpad(self, padded: np.ndarray, lengths: np.ndarray) -> Work:
+        return lambda: padded[_places(lengths)]
+
+    def unpack(self, values: np.ndarray, offsets: np.ndarray) -> Work:
+        return lambda: np.split(values, offsets[1:-1])
+
+    def pack(self, values: np.ndarray, offsets: np.ndarray) -> Work:
+        rows = np.split(values, offsets[1:-1])
+        return lambda: (np.concatenate(rows), np.cumsum([0, *map(len, rows)]))
+
     def at(self, arrays: list[np.ndarray]) -> Work:
         return arrays[len(arrays) // 2].copy
+
+
+def _places(lengths: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return row and column of every value in the padded array."""
+    rows = np.repeat(np.arange(len(lengths)), lengths)
+    starts = np.cumsum(lengths) - lengths
+    return rows, np.arange(len(rows)) - np.repeat(starts, lengths)
 
 
 LIBRARIES = [NumPy()]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Iterator
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -150,11 +151,29 @@ class SeqArray(_OnBackend):
         sequence, position = sa.sequence_construct(*map(self.array, arrays)), len(arrays) // 2
         return lambda: sa.sequence_at(sequence, position)
 
+    def pad(self, values: np.ndarray, offsets: np.ndarray) -> Work:
+        sequence = sa.unpack(self.array(values), offsets)
+        return lambda: sa.pad_sequence(sequence)
+
+    def unpad(self, padded: np.ndarray, lengths: np.ndarray) -> Work:
+        own = self.array(padded)
+        return lambda: sa.pack(sa.unpad_sequence(own, lengths))[0]
+
+    def unpack(self, values: np.ndarray, offsets: np.ndarray) -> Work:
+        own = self.array(values)
+        return lambda: sa.unpack(own, offsets)
+
+    def pack(self, values: np.ndarray, offsets: np.ndarray) -> Work:
+        sequence = sa.unpack(self.array(values), offsets)
+        return lambda: sa.pack(sequence)
+
     def upload(self, arrays: list[np.ndarray]) -> Work:
         return lambda: sa.ArraySequence(arrays).to(xp=self.backend_library.name)
 
-    def model(self, answer: np.ndarray, text: str, inputs: dict[str, np.ndarray]) -> Work:
+    def model(self, answer: np.ndarray, text: str, inputs: dict[str, np.ndarray]) -> Work | None:
         del answer
+        if find_spec("onnx") is None:
+            return None
         parsed = importlib.import_module("onnx.parser").parse_model(text)
         program = importlib.import_module("seqarray.onnx").prepare(parsed, xp=self.backend_library.name)
         return lambda: program.run(inputs)[0]
@@ -180,6 +199,10 @@ class SeqArrayTaken(SeqArray):
     push_and_pop: Kind = not_done
     window: Kind = not_done
     at: Kind = not_done
+    pad: Kind = not_done
+    unpad: Kind = not_done
+    unpack: Kind = not_done
+    pack: Kind = not_done
     upload: Kind = not_done
     model: Kind = not_done
 

@@ -10,9 +10,12 @@ import numpy as np
 
 from benchmarks.libraries.base import Library, Sizes, Work, lengths_of, place_for
 
+#: More tensors than this are not padded: that takes seconds.
+MOST_TENSORS = 10_000
+
 
 class Torch(Library):
-    """torch.cat, torch.stack, torch.split and torch.split_with_sizes_copy."""
+    """torch.cat, torch.stack, torch.split, torch.split_with_sizes_copy, and pad_sequence and unpad_sequence."""
 
     name, module, pip = "torch", "torch", "torch"
     packages = ("torch",)
@@ -62,6 +65,30 @@ class Torch(Library):
     def round_trip(self, x: np.ndarray, sizes: Sizes, axis: int) -> Work:
         torch, tensor, lengths = self.torch, self.array(x), lengths_of(x, sizes, axis)
         return lambda: torch.cat(torch.split_with_sizes_copy(tensor, lengths, axis), axis)
+
+    def pad(self, values: np.ndarray, offsets: np.ndarray) -> Work | None:
+        if len(offsets) > MOST_TENSORS:
+            return None
+        pad, rows = self.torch.nn.utils.rnn.pad_sequence, self._rows(values, offsets)
+        return lambda: pad(rows, batch_first=True)
+
+    def unpad(self, padded: np.ndarray, lengths: np.ndarray) -> Work | None:
+        if len(lengths) >= MOST_TENSORS:
+            return None
+        torch, own, given = self.torch, self.array(padded), self.torch.from_numpy(lengths)
+        unpad = torch.nn.utils.rnn.unpad_sequence
+        return lambda: torch.cat(unpad(own, given, batch_first=True))
+
+    def unpack(self, values: np.ndarray, offsets: np.ndarray) -> Work:
+        own, lengths = self.array(values), np.diff(offsets).tolist()
+        return lambda: self.torch.split(own, lengths)
+
+    def pack(self, values: np.ndarray, offsets: np.ndarray) -> Work:
+        torch, rows = self.torch, self._rows(values, offsets)
+        return lambda: (torch.cat(rows), torch.tensor([0, *map(len, rows)]).cumsum(0))
+
+    def _rows(self, values: np.ndarray, offsets: np.ndarray) -> Any:
+        return self.torch.split(self.array(values), np.diff(offsets).tolist())
 
     def at(self, arrays: list[np.ndarray]) -> Work:
         tensors = [self.array(a) for a in arrays]

@@ -17,10 +17,12 @@ from benchmarks.libraries.base import Library
 PROJECT = Path(__file__).parents[2]
 RESULTS = PROJECT / "benchmarks" / "results"
 
+#: Work on ragged batches.
+RAGGED = ("unpack", "pack", "pad", "unpad")
 #: Every piece of work that a library may do.
 ALL = {
     *("concat", "stack", "concat_out", "split", "split_views", "rejoin", "rejoin_view", "round_trip"),
-    *("append", "push_and_pop", "window", "at", "upload", "model"),
+    *("append", "push_and_pop", "window", "at", "upload", "model", *RAGGED),
 }
 #: Work of which every library's result is the sequence that it began with.
 SAME_SEQUENCE = {"push_and_pop", "window"}

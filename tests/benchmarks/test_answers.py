@@ -1,5 +1,7 @@
 """The results of every contender, beside those of NumPy."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 
@@ -25,6 +27,11 @@ DOES = {
         ("numpy", name): {"concat", "stack", "split", "round_trip", "append", "at", "model"}
         for name in ("onnxruntime", "onnx-reference")
     },
+    ("numpy", "awkward"): {"unpack", "pack", "pad"},
+    ("numpy", "ragged"): {"unpack"},
+    ("numpy", "npstructures"): {"unpack", "pack"},
+    **{(backend, "torch.nested"): {"unpack", "pack", "pad"} for backend in ("numpy", "torch")},
+    **{(backend, "fbgemm"): {"pad", "unpad"} for backend in ("numpy", "torch")},
     ("cupy", "cupy"): {"concat", "stack", "split", "split_views", "rejoin", "rejoin_view", "at", "upload"},
     ("cupy", "cupy slices"): {"concat", "stack"},
     ("jax", "jax"): {"concat", "stack", "split", "at"},
@@ -63,6 +70,17 @@ def expected_of(work, arguments):
             return arguments[0][len(arguments[0]) // 2]
         case "upload" | "model":
             return arguments[0]
+        case "unpack":
+            values, offsets = arguments
+            return [values[start:stop] for start, stop in pairwise(offsets)]
+        case "pack":
+            return list(arguments)
+        case "pad":
+            rows = expected_of("unpack", arguments)
+            longest = max(map(len, rows))
+            return np.stack([np.pad(row, [(0, longest - len(row)), (0, 0)]) for row in rows])
+        case "unpad":
+            return np.concatenate([row[:length] for row, length in zip(*arguments, strict=True)])
     raise AssertionError(f"what is the answer of {work}?")
 
 
@@ -154,6 +172,13 @@ def test_what_is_said_to_copy_nothing_is_in_the_memory_of_the_input(work):
     assert all(np.shares_memory(array, x) for array in result)
 
 
+@pytest.mark.parametrize("name", ["seqarray", "awkward", "npstructures", "torch.nested"])
+def test_rows_of_values_and_offsets_are_in_the_memory_of_the_values(name):
+    library, values = contender_named("numpy", name), np.ones((6, 4), np.float32)
+    packed, _ = library.pack(values, np.asarray([0, 2, 2, 6]))()
+    assert np.shares_memory(np.asarray(packed), values)
+
+
 @pytest.mark.parametrize("name", ["seqarray, construct + join", "seqarray, list", "numpy", "torch"])
 def test_a_result_with_out_is_written_each_time_into_memory_of_its_own(name):
     library, arrays = contender_named("numpy", name), [np.ones((2, 3), np.float32)] * 2
@@ -179,7 +204,9 @@ def test_a_sequence_is_made_for_every_join(work, count_calls):
     assert sequences[0] is not sequences[1]
 
 
-@pytest.mark.parametrize("work", sorted(ALL - SAME_SEQUENCE - {"split_views", "rejoin_view", "upload"}))
+@pytest.mark.parametrize(
+    "work", sorted(ALL - SAME_SEQUENCE - {"split_views", "rejoin_view", "upload", "unpack", "pack"})
+)
 def test_no_contender_gets_the_same_memory_twice(work):
     # With copy=None a split or an element would cost nothing, and the comparison would be none.
     case = next(case for case in CASES if case.work == work)

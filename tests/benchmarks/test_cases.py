@@ -50,6 +50,17 @@ def amount_of(work, arguments):
         case "at":
             (arrays,) = arguments
             return 1, arrays[len(arrays) // 2].nbytes
+        case "unpack" | "pack":
+            values, offsets = arguments
+            assert (offsets[0], offsets[-1]) == (0, len(values))
+            return len(offsets) - 1, 0
+        case "pad":
+            values, offsets = arguments
+            return len(offsets) - 1, (len(offsets) - 1) * int(np.diff(offsets).max()) * values[:1].nbytes
+        case "unpad":
+            padded, lengths = arguments
+            assert lengths.max() == padded.shape[1]
+            return len(lengths), int(lengths.sum()) * padded[0, :1].nbytes
         case "model":
             answer, _, inputs = arguments
             return int(inputs.get("count", 5)), answer.nbytes

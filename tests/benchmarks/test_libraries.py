@@ -21,7 +21,7 @@ def test_it_is_known_whose_threads_spin():
     spins = {name: SeqArray(backend).spins for name, backend in libraries.BACKENDS.items()}
     assert spins == {"numpy": "", "cupy": "", "torch": "torch", "jax": "", "dask": ""}
     spins = {name: peer.spins for peers in libraries.PEERS.values() for name, peer in peers.items() if peer.spins}
-    assert spins == {"torch": "torch", "onnxruntime": "onnxruntime"}
+    assert spins == {"torch": "torch", "torch.nested": "torch", "fbgemm": "torch", "onnxruntime": "onnxruntime"}
     assert libraries.PEERS["cupy"]["torch"].spins == ""
 
 
@@ -69,8 +69,16 @@ def test_a_new_module_is_found(tmp_path, monkeypatch):
     del sys.modules["benchmarks.libraries.new"], libraries.new
 
 
+def test_models_are_left_out_without_onnx(monkeypatch):
+    monkeypatch.setattr("benchmarks.libraries.seqarray.find_spec", lambda name: None)
+    assert SeqArray(libraries.BACKENDS["numpy"]).model(np.zeros(1), "no model", {}) is None
+
+
 def test_versions_and_threads_of_libraries_belong_to_a_result():
-    assert {"numpy", "torch", "jax", "dask", "cupy", "onnx", "onnxruntime"} == set(libraries.packages())
+    of_ragged_rows = {"awkward", "ragged", "npstructures", "fbgemm-gpu-cpu"}
+    assert {"numpy", "torch", "jax", "dask", "cupy", "onnx", "onnxruntime"} | of_ragged_rows == set(
+        libraries.packages()
+    )
     assert set(libraries.thread_counts()) <= {"torch", "onnxruntime"}
     described = machine.description(["a", "command"], ["numpy", "not-there"], {"torch": 3})
     assert described["versions"]["numpy"] == np.__version__
