@@ -23,6 +23,7 @@ from seqarray.onnx._load.tensor_protos import (
     is_external,
     nbytes_of,
 )
+from seqarray.onnx._ops.closures import binder_of
 from seqarray.onnx._ops.constant import constant_value
 from seqarray.onnx._ops.control_flow import CONTROL_FLOW_KERNELS
 from seqarray.onnx._ops.deviations import deviates_in_onnxruntime
@@ -43,6 +44,9 @@ from seqarray.onnx._texts import info_of, short
 
 #: op_type -> (first supported version, kernel factory)
 _KERNELS: dict[str, tuple[int, KernelFactory]] = {**SEQUENCE_KERNELS, **MATH_KERNELS, **SHAPE_KERNELS}
+
+#: Operators with kernels that neither take nor give sequences.
+_ON_TENSORS = frozenset({*MATH_KERNELS, *SHAPE_KERNELS, "Concat", "Split"})
 
 #: The maximum number of steps of a program after inlining.
 MAX_STEPS = 50_000
@@ -439,7 +443,11 @@ class Compiler:
 
     def _make_step(self, node: Node, kernel: Kernel, inputs: tuple[int, ...], info: NodeInfo) -> Step:
         """Make the step of a node; its outputs are set later."""
-        return Step(node.label, kernel.function, kernel.placements_of(len(inputs)), inputs, (), nodes=(info,))
+        step = Step(node.label, kernel.function, kernel.placements_of(len(inputs)), inputs, (), nodes=(info,))
+        if not info.fallback:
+            is_tensors = not node.domain and node.proto.op_type in _ON_TENSORS
+            step.binder = binder_of(node, is_tensors=is_tensors)
+        return step
 
     def _inline(
         self,

@@ -19,6 +19,7 @@ from seqarray.onnx._compiler import Compiler
 from seqarray.onnx._load.model import load
 from seqarray.onnx._load.pruning import values_of
 from seqarray.onnx._load.type_protos import ValueType, output_type, value_type
+from seqarray.onnx._ops.closures import Binding, Closure, Elements, NotBoundError, arrays_in, sequence_of, usual
 from seqarray.onnx._run.aliasing import AliasTracker, own
 from seqarray.onnx._run.budget import Budget, Clock, Limits
 from seqarray.onnx._run.executor import Execution, execute
@@ -42,6 +43,9 @@ class Transfers(NamedTuple):
 
     to_host: int = 0
     to_device: int = 0
+
+
+_NO_TRANSFERS = Transfers()
 
 
 class ProgramStep(NamedTuple):
@@ -299,6 +303,12 @@ class Program:
                 f"prepare: fallback is 'error', and seqarray does not implement {_counted(self._fallbacks)}; "
                 f"the first is {self._fallbacks[0].label}"
             )
+        #: The target NumPy, once it is prepared.
+        self._on_numpy: _PreparedTarget | None = None
+        #: Key, slot, dtype, rank and input, for inputs in order and by name.
+        self._places = [(place, value.slot, *value.usual, value) for place, value in enumerate(self.inputs)]
+        self._places_by_name = [(value.name, value.slot, *value.usual, value) for value in self.inputs]
+        self._closures = self._bound(compiler.constants)
         self._prepared: list[_PreparedTarget] = []
         #: Held while a target or a selection is being prepared: the first runs may be several at the same time.
         self._preparing = threading.Lock()
@@ -346,6 +356,11 @@ class Program:
         that keeping a row keeps no table.  Two outputs may share memory with each other, when one is a view of the
         other or both are chunks of one array.
         """
+        if self._closures is not None and outputs is None and self._profile is None:
+            if type(inputs) is dict or type(inputs) is list or type(inputs) is tuple:
+                found = self._run_closures(inputs)
+                if found is not None:
+                    return found
         if isinstance(inputs, Mapping):
             feeds = feeds_by_name(inputs, self.inputs)
         elif isinstance(inputs, (list, tuple)):
@@ -375,6 +390,56 @@ class Program:
         # CuPy allocates on the current device.  NumPy warns of overflows and divisions by zero, other libraries do not.
         with target.library.on_device(target.device), np.errstate(all="ignore"):
             return self._execute(feeds, prepared, profile)
+
+    def _bound(self, constants: Mapping[int, Any]) -> list[Closure] | None:
+        """Return the closures of the steps; None if there is none for one of them, or the program is not for them."""
+        if self._is_limited or self._library not in (None, NUMPY) or any(o.type.unsupported for o in self.outputs):
+            return None
+        sequences = dict.fromkeys(constants, False)
+        sequences |= {value.slot: value.type.sequence for value in self.inputs if not value.type.optional}
+        binding = Binding(sequences)
+        try:
+            closures = binding.bind(self._graph.steps, self._graph.outputs)
+        except NotBoundError:
+            return None
+        self._fresh, self._uses_execution = binding.fresh, binding.uses_execution
+        return closures
+
+    def _run_closures(self, inputs: Any) -> list[Any] | None:
+        """Run the program on NumPy arrays; return None if something is not as usual, which the steps explain."""
+        prepared, places = self._on_numpy, self._places_by_name if type(inputs) is dict else self._places
+        if prepared is None or len(inputs) != len(places):
+            return None
+        values = prepared.values.copy()
+        try:
+            for key, slot, dtype, rank, graph_input in places:
+                value = inputs[key]
+                if type(value) is not np.ndarray or value.dtype is not dtype or value.ndim != rank:
+                    value = usual(graph_input.check(value))
+                values[slot] = value
+            execution = Execution(values, prepared.target, None) if self._uses_execution else None
+            if self._computes:
+                with np.errstate(all="ignore"):
+                    for closure in self._closures or ():
+                        closure(values, execution)
+            else:
+                for closure in self._closures or ():
+                    closure(values, execution)
+        except Exception:  # whatever it is, the steps raise it again, with the label of the node
+            return None
+        self.transfers = _NO_TRANSFERS
+        results = []
+        for output in self.outputs:
+            value = values[output.slot]
+            if type(value) is Elements:
+                value = sequence_of(value)
+            if not conforms(value, output.type):
+                return None
+            if output.slot not in self._fresh:
+                fed = arrays_in([values[graph_input.slot] for graph_input in self.inputs])
+                value = own(value, AliasTracker(fed, prepared.constants))
+            results.append(value)
+        return results
 
     def _execute(self, feeds: Feeds, prepared: _PreparedTarget, profile: Profile | None) -> list[Any]:
         """Execute the steps on a target and return the outputs."""
@@ -510,6 +575,8 @@ class Program:
                     values[slot] = target.place_constant(array)
         prepared = _PreparedTarget(target, values, AliasTracker(values))
         self._prepared.append(prepared)
+        if target.is_numpy:
+            self._on_numpy = prepared
         self._warn_of_fallbacks(target, stacklevel=5)
         return prepared
 

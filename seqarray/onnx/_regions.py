@@ -9,6 +9,7 @@ import numpy as np
 import onnx
 
 from seqarray.onnx._load.model import Model, domain_of, graphs_of
+from seqarray.onnx._ops.closures import TENSORS
 from seqarray.onnx._ops.regions import Region, RegionModel, free_names, renamed
 from seqarray.onnx._ops.result_types import is_tensor, tensor_type
 from seqarray.onnx._partition import Candidate, partition
@@ -235,7 +236,7 @@ class Regions:
             candidates[0].check if is_single and self.is_bounded else None,
         )
         step = Step(label, region.run, (), inputs, outputs, computes=True, fallback=is_single, subgraphs=(own,))
-        step.engine = "onnxruntime"
+        step.engine, step.binder = "onnxruntime", TENSORS
         step.nodes = tuple(info for candidate in candidates for info in candidate.nodes)
         self._regions[step] = region
         if is_single:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
+import numpy as np
 import onnx
 
-from seqarray._dtypes import onnx_name
+from seqarray._dtypes import STANDARD_TYPES, onnx_name
 from seqarray.onnx._load.tensor_protos import element_type_by_code
 
 
@@ -37,6 +39,13 @@ class ValueType:
     def lengths(self) -> tuple[tuple[int, int], ...]:
         """The axes with fixed lengths, and these lengths."""
         return tuple((axis, length) for axis, length in enumerate(self.shape or ()) if isinstance(length, int))
+
+    @cached_property
+    def usual_dtype(self) -> np.dtype[Any] | None:
+        """NumPy's own dtype of a tensor; None for a sequence, and for other element types."""
+        if self.sequence or self.element_type not in STANDARD_TYPES:
+            return None
+        return np.dtype(self.element_type)
 
     def __str__(self) -> str:
         if self.unsupported:

@@ -62,6 +62,11 @@ class GraphInput(GraphValue):
             if element_type != "string" and NUMPY.can_hold(element_type):
                 self._dtype, self._rank = dtype_for_host(element_type), len(declared.shape)
 
+    @property
+    def usual(self) -> tuple[Any, int]:
+        """The dtype and the rank of which comparing is the whole check of a NumPy array; None if there are none."""
+        return self._dtype, self._rank
+
     def check(self, value: Any) -> Any:
         """Return a value as an array, an ArraySequence or None if it has the declared type; raise otherwise."""
         if type(value) is np.ndarray and value.ndim == self._rank and value.dtype == self._dtype:

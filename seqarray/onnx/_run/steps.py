@@ -71,6 +71,8 @@ class Step:
         What runs the step, if it is not seqarray: "onnxruntime" or "onnx.reference".
     subgraphs : tuple of Subgraph
         The graphs among the attributes of the node; for a region, its nodes as steps of their own.
+    binder : Binder or None
+        How a closure is made of the step; None if there is none.
     nodes : tuple of NodeInfo
         The node, or those of a region; none if the steps in its subgraphs are shown in its place.
     """
@@ -86,6 +88,7 @@ class Step:
     fallback: bool = False
     engine: str = ""
     subgraphs: tuple[Subgraph, ...] = ()
+    binder: Any = None
     nodes: tuple[NodeInfo, ...] = ()
 
     @property

@@ -59,7 +59,7 @@ def check_value(value: Any, expected: ValueType, label: str) -> Any:
 
 def conforms(value: Any, declared: ValueType) -> bool:
     """Return whether an output has the declared container and element type; its shape is not compared."""
-    if declared.element_type is None:
+    if declared.element_type is None or (type(value) is np.ndarray and value.dtype is declared.usual_dtype):
         return True
     if value is None:
         return declared.optional
