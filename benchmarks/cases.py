@@ -242,6 +242,15 @@ CASES = [
     Case("concat-many", "concat of many short rows", "concat", **_rows_of_64(0)),
     Case("stack-many", "stack of many short rows", "stack", **_rows_of_64(0)),
     Case(
+        "first-concat",
+        "concat of rows of uneven lengths, by a library that has compiled nothing yet",
+        "first_concat",
+        {f"{n} rows": lambda rng, n=n: ([floats(rng, int(k)) for k in _row_lengths(n)], 0) for n in (100, 1_000)},
+        {f"{n} rows": (n, int(_row_lengths(n).sum()) * 4) for n in (100, 1_000)},
+        quick=("100 rows",),
+        backends=("jax",),
+    ),
+    Case(
         "concat-ragged",
         "concat of 128 ragged rows",
         "concat",

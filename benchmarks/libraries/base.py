@@ -121,6 +121,9 @@ class Library:
             return [self.host(item) for item in result]
         return sa.testing.to_numpy(result)
 
+    def forget(self) -> None:
+        """Forget all programs that have been compiled."""
+
     def device_seconds(self, work: Work) -> float | None:
         """Return the time that a device was busy with `work`, by its own events; None on the CPU."""
         del work
@@ -131,6 +134,8 @@ class Library:
     stack: Kind = not_done
     #: Join arrays along an existing axis into an array that is there: (arrays, axis).
     concat_out: Kind = not_done
+    #: The same, of a library that has not compiled anything yet: (arrays, axis).
+    first_concat: Kind = not_done
     #: Copies of all chunks of an array: (x, sizes, axis).
     split: Kind = not_done
     #: All chunks of an array, in its own memory: (x, sizes, axis).
@@ -164,7 +169,17 @@ class Library:
 
 
 #: The pieces of work that join given arrays.
-JOINS = ("concat", "stack", "concat_out")
+JOINS = ("concat", "stack", "concat_out", "first_concat")
+
+
+def first(library: Library, work: Work) -> Work:
+    """Return the same work, done as if for the first time."""
+
+    def forgetful() -> Any:
+        library.forget()
+        return work()
+
+    return forgetful
 
 
 def lengths_of(x: np.ndarray, sizes: Sizes, axis: int) -> list[int]:

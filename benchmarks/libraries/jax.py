@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 import seqarray as sa
-from benchmarks.libraries.base import Library, Sizes, Work, cuts_of, lengths_of
+from benchmarks.libraries.base import Library, Sizes, Work, cuts_of, first, lengths_of
 
 
 class Jax(Library):
@@ -32,6 +32,12 @@ class Jax(Library):
     def concat(self, arrays: list[np.ndarray], axis: int) -> Work:
         jnp, own = importlib.import_module("jax.numpy"), [self.array(a) for a in arrays]
         return lambda: jnp.concatenate(own, axis)
+
+    def forget(self) -> None:
+        importlib.import_module("jax").clear_caches()
+
+    def first_concat(self, arrays: list[np.ndarray], axis: int) -> Work | None:
+        return first(self, self.concat(arrays, axis)) if len(arrays) <= 100 else None  # it compiles for minutes then
 
     def stack(self, arrays: list[np.ndarray], axis: int) -> Work:
         jnp, own = importlib.import_module("jax.numpy"), [self.array(a) for a in arrays]

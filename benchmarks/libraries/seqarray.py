@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 import seqarray as sa
-from benchmarks.libraries.base import Kind, Library, Sizes, Work, not_done, place_for
+from benchmarks.libraries.base import Kind, Library, Sizes, Work, first, not_done, place_for
 from seqarray._engines.settings import settings
 
 
@@ -42,6 +42,9 @@ class _OnBackend(Library):
     def finish(self, result: Any) -> None:
         self.backend_library.finish(result)
 
+    def forget(self) -> None:
+        self.backend_library.forget()
+
     def device_seconds(self, work: Work) -> float | None:
         return self.backend_library.device_seconds(work)
 
@@ -50,6 +53,9 @@ class SeqArrayList(_OnBackend):
     """Joins of a list of arrays."""
 
     name = "seqarray, list"
+
+    def first_concat(self, arrays: list[np.ndarray], axis: int) -> Work:
+        return first(self, self.concat(arrays, axis))
 
     def concat(self, arrays: list[np.ndarray], axis: int) -> Work:
         own = [self.array(a) for a in arrays]
@@ -68,6 +74,9 @@ class SeqArrayConstruct(_OnBackend):
     """Making a sequence out of arrays, and joining it: both calls are timed together."""
 
     name = "seqarray, construct + join"
+
+    def first_concat(self, arrays: list[np.ndarray], axis: int) -> Work:
+        return first(self, self.concat(arrays, axis))
 
     def concat(self, arrays: list[np.ndarray], axis: int) -> Work:
         own = [self.array(a) for a in arrays]

@@ -34,7 +34,7 @@ DOES = {
     **{(backend, "fbgemm"): {"pad", "unpad"} for backend in ("numpy", "torch")},
     ("cupy", "cupy"): {"concat", "stack", "split", "split_views", "rejoin", "rejoin_view", "at", "upload"},
     ("cupy", "cupy slices"): {"concat", "stack"},
-    ("jax", "jax"): {"concat", "stack", "split", "at"},
+    ("jax", "jax"): {"concat", "stack", "split", "at", "first_concat"},
     ("dask", "dask"): {"concat", "stack", "split"},
 }
 
@@ -52,7 +52,7 @@ def contender_named(backend, name):
 def expected_of(work, arguments):
     """Return the answer of NumPy, written down once more."""
     match work:
-        case "concat" | "concat_out":
+        case "concat" | "concat_out" | "first_concat":
             return np.concatenate(*arguments)
         case "stack":
             return np.stack(*arguments)
