@@ -51,7 +51,11 @@ def join(blocks: Blocks, axis: int, stack: bool, kind: Kind, out: Tensor = None)
     block, alone = blocks[0], len(blocks) == 1
     tensors = block if alone and type(block) is tuple else to_pieces(blocks, axis, stack)
     count = len(tensors)
-    nbytes = _bytes_of(tensors, count)
+    if count > 16:
+        nbytes = _bytes_of(tensors, count)
+    else:  # in tiny work every step counts
+        first, last = tensors[0], tensors[-1]
+        nbytes = count * (first.nbytes + last.nbytes) if type(first) is type(last) is _Tensor else 0
     if (
         nbytes >= settings.threads_from
         and (nbytes >= count * settings.piece_from or nbytes >= settings.pool_from)
@@ -63,7 +67,7 @@ def join(blocks: Blocks, axis: int, stack: bool, kind: Kind, out: Tensor = None)
     joined = _cat(tensors, axis)
     rank = joined.dim()
     # torch.cat leaves out empty tensors of rank 1, whatever the others are.
-    if rank != 1 and not (alone and isinstance(block, Run)):
+    if rank != 1 and (tensors is block or not (alone and isinstance(block, Run))):
         for tensor in tensors:
             if tensor.dim() != rank:
                 raise ValueError("shapes differ")
@@ -95,16 +99,11 @@ def gather(
 
 
 def _bytes_of(tensors: Sequence[Tensor], count: int) -> int:
-    """Return the bytes of all tensors, as a guess from two of few and some of many; 0 if these are not plain."""
-    nbytes = 0
-    if count <= 16:  # in tiny work every step counts
-        first, last = tensors[0], tensors[-1]
-        if type(first) is _Tensor and type(last) is _Tensor:
-            nbytes = count * (first.nbytes + last.nbytes)
-    else:
-        some = tensors[:: count // 16]
-        if list(map(type, some)).count(_Tensor) == len(some):
-            nbytes = count * max([tensor.nbytes for tensor in some])
+    """Return the bytes of all tensors, as a guess from some; 0 if these are not plain."""
+    some = tensors[:: count // 16]
+    if list(map(type, some)).count(_Tensor) != len(some):
+        return 0
+    nbytes: int = count * max([tensor.nbytes for tensor in some])
     return nbytes
 
 

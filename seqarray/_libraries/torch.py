@@ -19,7 +19,7 @@ _EXCHANGED = frozenset(
 )
 
 #: In lists up to this length, one loop over the tensors is faster than a pass for each property.
-_LOOK_AT_EACH = 8
+_LOOK_AT_EACH = 16
 
 #: Element types for which torch has dtypes, but no functions, not even a copy.
 _NAMES_ONLY = frozenset(f"{sign}int{bits}" for sign in ("", "u") for bits in range(1, 8))
