@@ -152,26 +152,29 @@ class Session:
         if crossing & _PACKED:
             raise RefusedError(f"values of {', '.join(crossing & _PACKED)} do not cross between it and NumPy")
         self._is_plain = crossing <= _PLAIN_TYPES
+        self._gives_integers = bool({"int64", "uint64"} & {*self.output_types})
         self._output_dtypes = [NUMPY.dtype_for(name, operator="onnxruntime") for name in self.output_types]
 
     def run(self, arrays: Sequence[HostArray]) -> list[HostArray]:
         """Run the session on arrays in order; neither they nor its outputs are copied, if their layout allows it."""
-        given = [
-            array if type(array) is _ndarray and array.dtype is dtype else self._converted(array, dtype)
-            for array, dtype in zip(arrays, self._dtypes, strict=True)
-        ]
+        feeds = {
+            name: array if type(array) is _ndarray and array.dtype is dtype else self._converted(array, dtype)
+            for name, array, dtype in zip(self._inputs, arrays, self._dtypes, strict=True)
+        }
         if self._is_plain:
-            outputs: list[HostArray] = self._session.run(self._outputs, dict(zip(self._inputs, given, strict=True)))
+            outputs: list[HostArray] = self._session.run(self._outputs, feeds)
         else:
             values = {
                 name: _value_of(self._onnxruntime, np.asarray(array, order="C"), element_type_of(array.dtype))
-                for name, array in zip(self._inputs, given, strict=True)
+                for name, array in feeds.items()
             }
             results = self._session.run_with_ort_values(self._outputs, values)
             outputs = [
                 value.numpy() if element_type in _PLAIN_TYPES else _array_of(value, element_type)
                 for value, element_type in zip(results, self.output_types, strict=True)
             ]
+        if not self._gives_integers:
+            return outputs
         # Some operators give another one of NumPy's types of 64 bits than that with the name int64.
         return [
             output if output.dtype is dtype else output.view(dtype)
