@@ -181,7 +181,7 @@ _ALONG_ONE_AXIS = [Deviation(1, 13, _always, "it takes one axis, where versions 
 
 #: op_type of the standard to where its reference implementation deviates.
 REFERENCE: dict[str, list[Deviation]] = {
-    "BatchNormalization": [Deviation(1, 14, _always, "it trains, where versions before 14 need not")],
+    "BatchNormalization": [Deviation(7, 14, _always, "it trains, where versions before 14 do not")],
     "ConvTranspose": [Deviation(1, _NEVER, _is_grouped, "it has no groups")],
     "Flatten": [Deviation(1, _NEVER, _is_empty, "it does not take inputs without items")],
     "GRU": _RECURRENT,
