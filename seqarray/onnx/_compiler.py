@@ -112,7 +112,7 @@ class Compiler:
         if maker is not None:
             is_bounded = any(limit is not None for limit in limits)
             self._regions = Regions(
-                model, maker, target or Target(NUMPY, None), is_bounded, self.constants, self._types
+                model, maker, target or Target(NUMPY, None), is_bounded, self.constants, self._types, clock
             )
 
     def compile(self, outputs: Sequence[str] | None = None) -> Subgraph:

@@ -13,6 +13,7 @@ from seqarray.onnx._ops.closures import TENSORS
 from seqarray.onnx._ops.regions import Region, RegionModel, free_names, renamed
 from seqarray.onnx._ops.result_types import is_tensor, tensor_type
 from seqarray.onnx._partition import Candidate, partition
+from seqarray.onnx._run.budget import Clock
 from seqarray.onnx._run.placement import FEW_VALUES, Target
 from seqarray.onnx._run.sessions import SessionMaker
 from seqarray.onnx._run.steps import NodeInfo, Step, Subgraph, make_subgraph
@@ -51,6 +52,8 @@ class Regions:
         The values of constants by slot.
     types : dict
         The types of values by slot, as far as they are known.
+    clock : Clock
+        The time that preparing may take.
     """
 
     def __init__(
@@ -61,6 +64,7 @@ class Regions:
         is_bounded: bool,
         constants: dict[int, np.ndarray[Any, Any]],
         types: dict[int, onnx.TypeProto],
+        clock: Clock,
     ) -> None:
         self._model = model
         self._maker = maker
@@ -69,6 +73,7 @@ class Regions:
         self.is_bounded = is_bounded
         self._constants = constants
         self._types = types
+        self._clock = clock
         #: Slots of constants that an input of the graph may replace.
         self.replaceable: set[int] = set()
         #: Slots of values that are lengths, or computed of lengths, and stay on the host.
@@ -246,6 +251,7 @@ class Regions:
     def _prepare(self, steps: Sequence[Step]) -> None:
         """Make the sessions that the execution of some steps needs, as far as types are known now."""
         for step in steps:
+            self._clock.check()
             region = self._regions.get(step)
             if region is not None and (self._is_direct or not region.has_kernels):
                 session = region.prepare(self._cuda_index if self._is_direct else None)

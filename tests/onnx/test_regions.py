@@ -516,6 +516,26 @@ def test_options_of_onnxruntime_are_used(monkeypatch):
     assert len(program.run(around_inputs())) == 2
 
 
+def test_the_number_of_threads_is_bounded(monkeypatch):
+    seen = []
+
+    class Seen(onnxruntime.InferenceSession):
+        def __init__(self, content, options, providers):
+            seen.append(options.intra_op_num_threads)
+            super().__init__(content, options, providers=providers)
+
+    monkeypatch.setattr(onnxruntime, "InferenceSession", Seen)
+    nodes = " ".join(
+        f"a{i} = Selu(x{i}) s{i} = SequenceConstruct(a{i}) x{i + 1} = SequenceAt(s{i}, zero)" for i in range(18)
+    )
+    text = f"agraph (float[N] x0) => (float[N] x18) {{ zero = Constant<value_int = 0>() {nodes} }}"
+    seqarray.onnx.prepare(text_model(text))
+    assert seen == [0] * 16 + [1] * 2
+    seen.clear()
+    seqarray.onnx.prepare(text_model(text), max_trip_count=1)
+    assert seen == [1] * 18
+
+
 @pytest.mark.parametrize(
     ("options", "mentions"),
     [

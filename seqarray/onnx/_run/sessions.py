@@ -26,6 +26,9 @@ _LARGE_NBYTES = 4096
 #: Element types of which onnxruntime keeps several values in a byte, and NumPy one.
 _PACKED = frozenset({"int2", "uint2", "int4", "uint4", "float4_e2m1fn"})
 
+#: So many sessions of a program have threads; further ones run on that of the caller.
+_MANY_SESSIONS = 16
+
 _CUDA = "CUDAExecutionProvider"
 
 #: Element types that onnxruntime takes as NumPy arrays.
@@ -64,6 +67,7 @@ class SessionMaker:
         self._options = session_options
         self.has_several = True
         self.is_bounded = False
+        self._n_made = 0
 
     @staticmethod
     def is_installed() -> bool:
@@ -96,6 +100,7 @@ class SessionMaker:
             else:
                 model.graph.initializer.append(tensor_of(array, name))
         options = self._own_options() if self._options is None else self._options
+        self._n_made += 1
         if large:
             options.add_external_initializers(list(large), list(large.values()))
         try:
@@ -120,6 +125,9 @@ class SessionMaker:
             # Constants are not folded, and no memory is kept for the next run.
             options.graph_optimization_level = self._onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
             options.enable_cpu_mem_arena = False
+        if self.is_bounded or self._n_made >= _MANY_SESSIONS:
+            # Each session has threads of its own, whose number would have no bound.
+            options.intra_op_num_threads = 1
         if self.has_several:
             options.add_session_config_entry("session.force_spinning_stop", "1")
         return options
