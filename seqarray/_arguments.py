@@ -300,6 +300,7 @@ def equal_chunks(length: int, chunk: Any, *, operator: str) -> tuple[Column, Col
     if is_symbolic(length) or is_symbolic(chunk):
         bounds = [*(chunk * index for index in range(count)), length]
         return bounds[:-1], bounds[1:]
+    chunk = min(chunk, max(length, 1))  # columns have 64 bits
     return range(0, count * chunk, chunk), range(chunk, (count + 1) * chunk, chunk)
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import chain
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -85,10 +86,26 @@ def as_one_piece(block: Block, axis: int) -> Block:
 
 def shapes_of(blocks: Blocks) -> list[Shape]:
     """Return the shapes of all elements, without creating a view."""
+    if len(blocks) == 1 and not isinstance(blocks[0], tuple):
+        return blocks[0].shapes
     shapes: list[Shape] = []
     for block in blocks:
         shapes += [tuple(array.shape) for array in block] if isinstance(block, tuple) else block.shapes
     return shapes
+
+
+def sizes_of(blocks: Blocks, axis: int, *, operator: str) -> list[Any]:
+    """Return the length of every element along an axis, whether known or not, without creating a view."""
+    axis = axis if type(axis) is int else integer(axis, operator=operator, name="axis")
+    sizes: list[Any] = []
+    for block in blocks:
+        if isinstance(block, Run):
+            sizes += block.sizes(
+                axis_in_range(axis, len(block.first_shape), operator=operator, of=f"element {len(sizes)}")
+            )
+        else:
+            sizes += _sizes_of_shapes(shapes_of((block,)), axis, len(sizes), operator)
+    return sizes
 
 
 def lengths_of(blocks: Blocks, axis: int, *, operator: str) -> np.ndarray[Any, np.dtype[np.int64]]:
@@ -109,16 +126,25 @@ def lengths_of(blocks: Blocks, axis: int, *, operator: str) -> np.ndarray[Any, n
 def _lengths_of_shapes(
     shapes: Sequence[Shape], axis: int, begin: int, operator: str
 ) -> np.ndarray[Any, np.dtype[np.int64]]:
-    rank = len(shapes[0])
-    if any(len(shape) != rank for shape in shapes) or not -rank <= axis < rank:
-        axes = [
-            axis_in_range(axis, len(shape), operator=operator, of=f"element {begin + i}")
-            for i, shape in enumerate(shapes)
-        ]
-        lengths = [shape[place] for shape, place in zip(shapes, axes, strict=True)]
-    else:
-        lengths = [shape[axis] for shape in shapes]
+    lengths = _sizes_of_shapes(shapes, axis, begin, operator)
     for index, length in enumerate(lengths):
         if type(length) is not int:
             length_along(shapes[index], axis, operator=operator, of=f"element {begin + index}")
     return np.asarray(lengths, dtype=np.int64)
+
+
+def _sizes_of_shapes(shapes: Sequence[Shape], axis: int, begin: int, operator: str) -> list[Any]:
+    rank = len(shapes[0])
+    if -rank <= axis < rank and {*map(len, shapes)} == {rank}:
+        return [shape[axis] for shape in shapes]
+    return [
+        shape[axis_in_range(axis, len(shape), operator=operator, of=f"element {begin + i}")]
+        for i, shape in enumerate(shapes)
+    ]
+
+
+def count_items(blocks: Blocks) -> int:
+    """Return the number of items of all elements, without creating a view."""
+    return sum(
+        sum([prod(array.shape) for array in block]) if isinstance(block, tuple) else block.size for block in blocks
+    )

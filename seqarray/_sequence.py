@@ -13,7 +13,6 @@ import numpy as np
 from seqarray import _blocks, _tree
 from seqarray._arguments import (
     Shape,
-    axis_in_range,
     chosen_places,
     copy_flag,
     describe,
@@ -360,12 +359,13 @@ class ArraySequence(Collection, Sequence[ArrayT_co]):
     @property
     def shapes(self) -> tuple[Shape, ...]:
         """The shape of every element; reading it creates no array."""
-        return tuple(self._shapes())
+        return tuple(_blocks.shapes_of(self._described("shapes")))
 
-    def _shapes(self) -> list[Shape]:
+    def _described(self, what: str, operator: str = "ArraySequence") -> Blocks:
+        """Return the blocks; raise a TypeError if the elements are no arrays and have none of what is asked for."""
         if self._kind is OPAQUE:
-            raise TypeError("ArraySequence: the elements are not arrays and have no shapes")
-        return _blocks.shapes_of(self._blocks)
+            raise TypeError(f"{operator}: the elements are not arrays and have no {what}")
+        return self._blocks
 
     def sizes(self, axis: int = 0) -> tuple[int, ...]:
         """Return the length of every element along an axis, without creating an array.
@@ -391,10 +391,7 @@ class ArraySequence(Collection, Sequence[ArrayT_co]):
         >>> sa.split_to_sequence(np.arange(6), [1, 3, 2]).sizes()
         (1, 3, 2)
         """
-        return tuple(
-            shape[axis_in_range(axis, len(shape), operator="ArraySequence.sizes", of=f"element {i}")]
-            for i, shape in enumerate(self._shapes())
-        )
+        return tuple(_blocks.sizes_of(self._described("shapes"), axis, operator="ArraySequence.sizes"))
 
     def lengths(self, axis: int = 0) -> Integers:
         """Return the length of every element along an axis, as an array; `sizes` returns the same as a tuple.
@@ -487,15 +484,13 @@ class ArraySequence(Collection, Sequence[ArrayT_co]):
         return np.repeat(np.arange(len(lengths)), lengths)
 
     def _lengths(self, axis: int, operator: str) -> Integers:
-        if self._kind is OPAQUE:
-            raise TypeError(f"{operator}: the elements are not arrays and have no lengths")
-        return _blocks.lengths_of(self._blocks, axis, operator=operator)
+        return _blocks.lengths_of(self._described("lengths", operator), axis, operator=operator)
 
     @property
     def nbytes(self) -> int:
         """The sum of the sizes of the elements in bytes, as if none shared memory."""
         if self._kind.exact:
-            return sum(map(prod, self._shapes())) * (itemsize_of(self._kind.dtype) if self._length else 0)
+            return _blocks.count_items(self._described("shapes")) * itemsize_of(self._kind.dtype) if self._length else 0
         arrays = _blocks.to_arrays(self._blocks)
         return sum(prod(array.shape) * itemsize_of(array.dtype) for array in arrays)
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import accumulate
 from math import prod
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from seqarray._arguments import LONG_COLUMN, Column, Shape
+from seqarray._arguments import LONG_COLUMN, Column, Shape, Value
 from seqarray._libraries import Array, library_of
 
 
@@ -65,8 +65,7 @@ class Run:
     def __iter__(self) -> Iterator[Array]:
         if type(self.base) is np.ndarray:
             stacked = self._stacked()
-            if stacked is not None:
-                return iter(stacked)
+            return self._cut_up() if stacked is None else iter(stacked)
         elif len(self) > 1:
             library = library_of(self.base)
             part = self.rejoined() if library.can_slice_at_once(self.base) else None
@@ -74,14 +73,35 @@ class Run:
                 return iter(library.slices(part, self.cut.axis, self._sizes(), self.cut.dropped))
         return map(self.__getitem__, range(len(self)))
 
+    def _cut_up(self) -> Iterator[Array]:
+        """Return an iterator over NumPy chunks, whose bounds are read from the columns at once."""
+        shape, axis, dropped, packed = self.cut
+        if dropped:
+            return map(self.__getitem__, range(len(self)))
+        base, starts, sizes = self.base, as_column(self.starts).tolist(), self._sizes()
+        if axis == 0:
+            rows = base.reshape(shape) if packed else base
+            return (rows[start : start + size] for start, size in zip(starts, sizes, strict=True))
+        if packed:
+            step, shapes = self.cut.step, self.shapes
+            starts = [start * step for start in starts]
+            return _unpacked(base, starts, shapes)
+        before = (slice(None),) * axis
+        return (base[(*before, slice(start, start + size))] for start, size in zip(starts, sizes, strict=True))
+
     def _sizes(self) -> list[int]:
-        length = self.cut.shape[self.cut.axis]
         if isinstance(self.starts, range):
-            return [self.size_of(0)] * (len(self) - 1) + [self.size_of(-1)]
+            return self._each(self.size_of)
         if isinstance(self.stops, list):
             return [stop - start for start, stop in zip(self.starts, self.stops, strict=True)]
-        sizes: list[int] = (np.minimum(as_column(self.stops), length) - as_column(self.starts)).tolist()
-        return sizes
+        return self.lengths(self.cut.axis).tolist() if not self.cut.dropped else [1] * len(self)
+
+    def _each(self, value_of: Callable[[int], Value]) -> list[Value]:
+        """Return a value for each of equal chunks, among which only the first or the last may differ."""
+        count = len(self)
+        values = [value_of(min(1, count - 1))] * count
+        values[0], values[-1] = value_of(0), value_of(count - 1)
+        return values
 
     def _stacked(self) -> Array | None:
         """Return NumPy chunks of equal shape as one array, whose iteration is faster; None if that takes a copy."""
@@ -139,8 +159,17 @@ class Run:
     @property
     def shapes(self) -> list[Shape]:
         """The shapes of the chunks; reading them creates no view."""
-        bounds = map(self._bounds, range(len(self)))
-        return [self.cut.chunk_shape(stop - start) for start, stop in bounds]
+        if isinstance(self.starts, range) or self.cut.dropped:
+            return self._each(lambda index: self.cut.chunk_shape(self.size_of(index)))
+        shape, axis = self.cut.shape, self.cut.axis
+        before, after = tuple(shape[:axis]), tuple(shape[axis + 1 :])
+        return [(*before, size, *after) for size in self._sizes()]
+
+    def sizes(self, axis: int) -> list[int]:
+        """Return the lengths of the chunks along one of their axes, counted from the front."""
+        if axis == self.cut.axis and not self.cut.dropped:
+            return self._sizes()
+        return [self.first_shape[axis]] * len(self)
 
     @property
     def first_shape(self) -> Shape:
@@ -174,28 +203,15 @@ class Run:
         return self._between(start, stop)
 
     def lengths(self, axis: int) -> np.ndarray[Any, np.dtype[np.int64]]:
-        """Return the lengths of the chunks along one of their axes, counted from the front."""
-        shape, along, dropped, _ = self.cut
-        if dropped or axis != along:
-            return np.full(len(self), shape[axis + (dropped and axis >= along)])
-        lengths = as_column(self.stops) - as_column(self.starts)
-        if isinstance(self.starts, range):  # only the last stop, or the first after a reversal, may exceed the axis
-            lengths[[0, -1]] = self.size_of(0), self.size_of(len(self) - 1)
-        return lengths
+        """Return the lengths of the chunks along one of their axes, as an array."""
+        if axis != self.cut.axis or self.cut.dropped:
+            return np.full(len(self), self.first_shape[axis])
+        return np.minimum(as_column(self.stops), self.cut.shape[axis]) - as_column(self.starts)
 
     @property
     def size(self) -> int:
         """The number of items of all chunks."""
-        length = self.cut.shape[self.cut.axis]
-        if isinstance(self.starts, range):
-            # Of equal chunks only one at an end may be shorter: the last, or the first after a reversal.
-            count = len(self)
-            along = sum(map(self.size_of, {0, count - 1} if count else ()))
-            if count > 2:
-                along += (count - 2) * self.size_of(1)
-        else:
-            along = int((np.minimum(as_column(self.stops), length) - as_column(self.starts)).sum())
-        return along * self.cut.step
+        return sum(self._sizes()) * self.cut.step
 
     def trimmed(self) -> Run | None:
         """Return the same chunks of a base without other items; None if that takes a copy."""
@@ -242,7 +258,10 @@ class PackedRun:
         return reshaped(self.base[start : start + prod(shape)], shape)
 
     def __iter__(self) -> Iterator[Array]:
-        return map(self.__getitem__, range(len(self)))
+        base = self.base
+        if type(base) is not np.ndarray:
+            return map(self.__getitem__, range(len(self)))
+        return _unpacked(base, as_column(self.starts).tolist(), self.shapes)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return PackedRun, (self.base, self.starts, self.shapes)
@@ -305,6 +324,11 @@ class PackedRun:
             return None
         start, stop = int(starts[0]), int(stops[-1])
         return PackedRun(self.base[start:stop], _moved(self.starts, -start), shapes)
+
+
+def _unpacked(base: Array, starts: Sequence[int], shapes: Sequence[Shape]) -> Iterator[Array]:
+    """Return an iterator over NumPy arrays of these shapes that lie in a base."""
+    return (base[start : start + prod(shape)].reshape(shape) for start, shape in zip(starts, shapes, strict=True))
 
 
 def at_places(column: Column, places: range) -> Column:

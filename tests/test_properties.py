@@ -370,6 +370,8 @@ class SequenceAgainstList(RuleBasedStateMachine):
         assert sequence.shapes == tuple(element.shape for element in model)
         if all(element.shape for element in model):
             assert sequence.sizes(-1) == tuple(element.shape[-1] for element in model)
+            assert sequence.lengths(-1).tolist() == list(sequence.sizes(-1))
+        assert sequence.nbytes == sum(len(element.data) for element in model)
         for array, expected in zip(sequence, model, strict=True):
             assert element_of(array)[:2] == expected[:2]
             if expected.array is not None:
