@@ -84,6 +84,11 @@ def _has_options(node: Node, inputs: Sequence[Input]) -> bool:
     return not usual or "clip" in node.attributes or bool(node.attributes.get("input_forget", 0))
 
 
+def _flattens(node: Node, inputs: Sequence[Input]) -> bool:
+    axis, rank = node.attributes.get("axis", 1), inputs[0].rank
+    return bool(axis != -1) and rank is not None and axis != rank - 1
+
+
 def _is_scalar(node: Node, inputs: Sequence[Input]) -> bool:
     return inputs[0].rank == 0
 
@@ -123,7 +128,7 @@ def _rounds_coordinates(node: Node, inputs: Sequence[Input]) -> bool:
         else:
             coordinates = x / scale if mode == "asymmetric" else (x + 0.5) / scale - 0.5
         distances = np.abs(coordinates - np.rint(coordinates))
-        if bool(np.any((distances != 0) & (distances < 1e-6))):
+        if bool(np.any((distances != 0) & (distances < 1e-10))):
             return True
     return False
 
@@ -145,8 +150,9 @@ def _is_empty(node: Node, inputs: Sequence[Input]) -> bool:
     return 0 in (inputs[0].shape or ())
 
 
-def _is_grouped(node: Node, inputs: Sequence[Input]) -> bool:
-    return bool(node.attributes.get("group", 1) > 1)
+def _has_groups_of_several(node: Node, inputs: Sequence[Input]) -> bool:
+    shape = inputs[1].shape or ()
+    return bool(node.attributes.get("group", 1) > 1) and len(shape) > 1 and shape[1] not in (None, 1)
 
 
 def _crops(node: Node, inputs: Sequence[Input]) -> bool:
@@ -177,12 +183,12 @@ _RECURRENT = [
     Deviation(1, _NEVER, _has_lengths, "it ignores sequence_lens"),
     Deviation(1, _NEVER, _has_options, "it ignores activations, clip and input_forget"),
 ]
-_ALONG_ONE_AXIS = [Deviation(1, 13, _always, "it takes one axis, where versions before 13 flatten")]
+_ALONG_ONE_AXIS = [Deviation(1, 13, _flattens, "it takes one axis, where versions before 13 flatten")]
 
 #: op_type of the standard to where its reference implementation deviates.
 REFERENCE: dict[str, list[Deviation]] = {
     "BatchNormalization": [Deviation(7, 14, _always, "it trains, where versions before 14 do not")],
-    "ConvTranspose": [Deviation(1, _NEVER, _is_grouped, "it has no groups")],
+    "ConvTranspose": [Deviation(1, _NEVER, _has_groups_of_several, "it has no groups of several channels")],
     "Flatten": [Deviation(1, _NEVER, _is_empty, "it does not take inputs without items")],
     "GRU": _RECURRENT,
     "GatherElements": [Deviation(1, _NEVER, _counts_from_end, "it does not take a negative axis")],
