@@ -20,6 +20,7 @@ class _Command(NamedTuple):
 #: The subcommands. Their modules are imported when they are asked for: those for models need onnx.
 _COMMANDS = {
     "info": _Command("seqarray._commands.info", "which array libraries and devices are usable here (the default)"),
+    "demo": _Command("seqarray._commands.demo", "a ragged batch of text on every array library that is installed"),
     "run": _Command("seqarray.onnx._cli", "run an ONNX model on values in files"),
     "lower": _Command("seqarray.onnx._lower.cli", "rewrite an ONNX model without sequences"),
 }

@@ -206,11 +206,11 @@ def test_help_lists_the_commands(capsys):
     with pytest.raises(SystemExit):
         main(["--help"])
     told = capsys.readouterr().out
-    for name in ("info", "run", "lower"):
+    for name in ("info", "demo", "run", "lower"):
         assert re.search(rf"^ +{name} +\w", told, flags=re.MULTILINE)
 
 
-@pytest.mark.parametrize("name", ["info", "run", "lower"])
+@pytest.mark.parametrize("name", ["info", "demo", "run", "lower"])
 def test_each_command_has_help_of_its_own(name, capsys):
     with pytest.raises(SystemExit) as ended:
         main([name, "--help"])

@@ -5,10 +5,12 @@ import io
 import re
 from pathlib import Path
 
+import onnx
 import pytest
 
 import seqarray as sa
 from benchmarks import reporting
+from seqarray.__main__ import main
 
 PROJECT = Path(__file__).parents[1]
 README = (PROJECT / "README.md").read_text(encoding="utf-8")
@@ -55,6 +57,20 @@ def test_table_of_libraries_is_what_they_can_hold(backend):
     assert lacking == (set() if lacks == "none" else set(lacks.split(", ")))
     assert backend.holds("bfloat16") == (bfloat16 == "yes")
     assert backend.holds("float8_e4m3fn") == (float8 == "yes")
+
+
+def test_the_main_job_is_one_command_that_fits_a_line():
+    (line,) = [line for line in README.splitlines() if line.endswith("seqarray demo")]
+    assert line.startswith("python -m venv .venv && .venv/bin/pip install ")
+    assert len(line) <= 100
+
+
+def test_the_model_that_is_named_runs(capsys):
+    (line,) = [line for line in README.splitlines() if line.startswith(".venv/bin/seqarray ")]
+    command, model = line.removeprefix(".venv/bin/seqarray ").split()
+    installed = Path(onnx.__file__).parents[1]
+    assert main([command, model.replace(".venv/lib/python3.*/site-packages", str(installed))]) == 0
+    assert capsys.readouterr().out.endswith(": equal to the stored output\n")
 
 
 def test_the_named_extras_exist():
