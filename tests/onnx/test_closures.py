@@ -168,6 +168,19 @@ def test_branches(other, read, condition, general_runs):
     assert_as_by_steps(model, [boolean(condition), floats(1, 2, 3)], general_runs)
 
 
+@pytest.mark.parametrize("condition", [True, False])
+def test_a_list_that_a_branch_gives_and_that_is_read_later(condition, general_runs):
+    model = text_model(
+        """agraph (bool c, float[N] x) => (seq(float[]) t, seq(float[]) u) { s = SplitToSequence(x)
+            t = If(c)<then_branch = a () => (seq(float[]) p) {
+                          p = If(c)<then_branch = d () => (seq(float[]) h) { h = Identity(s) },
+                                    else_branch = f () => (seq(float[]) k) { k = SequenceErase(s) }> },
+                      else_branch = b () => (seq(float[]) q) { q = Identity(s) }>
+            u = SequenceInsert(s, x) }"""
+    )
+    assert_as_by_steps(model, [boolean(condition), floats(1, 2, 3)], general_runs)
+
+
 def test_a_body_that_gives_what_is_around_it_is_run_by_steps(general_runs):
     text = """agraph (int64 n, float[N] x) => (int64 y) { e = SequenceConstruct(x) f = SequenceEmpty()
         s = Loop(n, "", f)<body = b (int64 i, bool c, seq(float[]) a) => (bool d, seq(float[]) t) {

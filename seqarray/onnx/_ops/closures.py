@@ -370,6 +370,8 @@ class Binding:
         Slots with lists that nothing else holds.
     fresh : set of int
         Slots with arrays that share memory with nothing.
+    origins : dict
+        Slot to those whose list it may be.
     uses_execution : bool
         Whether a closure needs the execution that it is called with.
     """
@@ -377,6 +379,7 @@ class Binding:
     sequences: dict[int, bool]
     owned: set[int] = field(default_factory=set)
     fresh: set[int] = field(default_factory=set)
+    origins: dict[int, set[int]] = field(default_factory=dict)
     uses_execution: bool = False
 
     def bind(self, steps: Sequence[Step], outputs: Iterable[int], dying: Iterable[int] = ()) -> list[Closure]:
@@ -451,11 +454,16 @@ class Binding:
         """Return the closure of an Identity; a list has two names afterwards, unless the first one dies."""
         (source,), (target,) = step.inputs, step.outputs
         self.sequences[target] = self._holds_sequence(source)
+        self.origins[target] = self._origins_of(source)
         if source in self.owned:
             self.owned.discard(source)
             if source not in later:
                 self.owned.add(target)
         return _moves(((source, target),))
+
+    def _origins_of(self, slot: int) -> set[int]:
+        """Return the slots whose list the one in a slot may be, itself among them."""
+        return {slot} | self.origins.get(slot, set())
 
     def _bind_if(self, step: Step, later: frozenset[int], *branches: Subgraph) -> Closure:
         """Return the closure of an If."""
@@ -463,6 +471,7 @@ class Binding:
         if self._holds_sequence(condition):
             raise NotBoundError
         bound, owned, kinds = [], [], []
+        origins: list[set[int]] = [set() for _ in step.outputs]
         for branch in branches:
             dying = {slot for slot in branch.captured if slot in self.owned and slot not in later}
             inner = Binding(dict(self.sequences), self.owned & dying)
@@ -470,12 +479,15 @@ class Binding:
             self.uses_execution |= inner.uses_execution
             kinds.append([inner._holds_sequence(slot) for slot in branch.outputs])
             owned.append([slot in inner.owned and branch.outputs.count(slot) == 1 for slot in branch.outputs])
+            for found, slot in zip(origins, branch.outputs, strict=True):
+                found |= inner._origins_of(slot)
             bound.append([*closures, _moves(tuple(zip(branch.outputs, step.outputs, strict=True)))])
         if kinds[0] != kinds[1]:
             raise NotBoundError
-        self.owned &= later
+        # A list of the graph around that a branch gives has two names afterwards, unless the first one dies.
+        self.owned = (self.owned & later) - set().union(*origins)
         for place, slot in enumerate(step.outputs):
-            self.sequences[slot] = kinds[0][place]
+            self.sequences[slot], self.origins[slot] = kinds[0][place], origins[place]
             if kinds[0][place] and owned[0][place] and owned[1][place]:
                 self.owned.add(slot)
         then_closures, else_closures = bound
