@@ -7,6 +7,7 @@ import seqarray as sa
 import seqarray.onnx
 from seqarray.onnx import Program
 from tests.onnx.helpers import boolean, floats, integer, text_model
+from tests.onnx.random_graphs import random_inputs, random_model
 from tests.onnx.test_conformance import CASES, ERROR_CASES, value_on
 
 #: A limit that nothing reaches: a program with one runs by its steps.
@@ -70,6 +71,18 @@ def test_conformance_cases_as_by_steps(backend):
         outcomes = [outcome(program, inputs) for program in (programs[0], *programs)]
         assert outcomes[0] == outcomes[1] == outcomes[2], case.name
     assert bound > 150
+
+
+@pytest.mark.parametrize("first", [0, 40, 80])
+def test_random_graphs_as_by_steps(first):
+    bound = 0
+    for seed in range(first, first + 40):
+        model, inputs = random_model(seed), random_inputs(seed)
+        program = seqarray.onnx.prepare(model, fallback="reference")
+        bound += program._closures is not None
+        expected = outcome(seqarray.onnx.prepare(model, **BY_STEPS, fallback="reference"), inputs)
+        assert outcome(program, inputs) == outcome(program, inputs) == expected, seed
+    assert bound > 20
 
 
 # Lists that are changed in place

@@ -14,6 +14,7 @@ import seqarray.onnx
 from seqarray.__main__ import main
 from seqarray.onnx._test_data import read_folder
 from tests.onnx.helpers import boolean, floats, integer, refuses, text_model
+from tests.onnx.random_graphs import random_inputs, random_model
 from tests.onnx.test_exported import FOLDER, data_sets
 
 onnxruntime = pytest.importorskip("onnxruntime", reason="onnxruntime is not installed")
@@ -252,6 +253,21 @@ def test_a_constant_in_a_loop_is_written_once():
     loop.attribute[0].g.initializer.append(numpy_helper.from_array(weights, "w"))
     lowered = assert_lowers(model, {"x": np.ones((3, 2000), dtype=np.float32)})
     assert sum(list(tensor.dims) == [2000] for tensor in lowered.graph.initializer) == 1
+
+
+def test_random_graphs():
+    lowered = 0
+    for seed in range(16):
+        model, inputs = random_model(seed), random_inputs(seed)
+        try:
+            sa.onnx.prepare(model).run(inputs)
+        except (IndexError, ValueError):
+            with pytest.raises((IndexError, ValueError)):
+                sa.onnx.lower(model, inputs)
+        else:
+            assert_lowers(model, inputs)
+            lowered += 1
+    assert lowered >= 8
 
 
 # What examples give
