@@ -255,6 +255,16 @@ def test_a_constant_in_a_loop_is_written_once():
     assert sum(list(tensor.dims) == [2000] for tensor in lowered.graph.initializer) == 1
 
 
+def test_inputs_that_are_outputs():
+    model = text_model(
+        "agraph (float[N] x, seq(float[]) s) => (float[N] x, seq(float[]) s, seq(float[]) t, float[] y) "
+        "{ t = SequenceInsert(s, x) p = Constant<value_int = 0>() y = SequenceAt(s, p) }"
+    )
+    lowered = assert_lowers(model, {"x": floats(1, 2), "s": [floats(3), floats(4)]})
+    assert names_of(lowered.graph.input) == ["x", "s.0", "s.1"]
+    assert names_of(lowered.graph.output) == ["x", "s.0", "s.1", "t.0", "t.1", "t.2", "y"]
+
+
 def test_random_graphs():
     lowered = 0
     for seed in range(16):

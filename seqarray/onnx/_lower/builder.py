@@ -99,6 +99,8 @@ class Builder:
         The constants until now.
     opsets : dict
         Domain to version of the operator sets.
+    outputs : frozenset of str
+        The names of the outputs of the model, which are kept free for them.
     """
 
     model: Model
@@ -107,6 +109,7 @@ class Builder:
     nodes: list[onnx.NodeProto] = field(default_factory=list)
     initializers: list[onnx.TensorProto] = field(default_factory=list)
     opsets: dict[str, int] = field(default_factory=dict)
+    outputs: frozenset[str] = frozenset()
     _constants: dict[Any, str] = field(default_factory=dict)
     _names: set[str] = field(default_factory=set)
     _node_names: set[str] = field(default_factory=set)

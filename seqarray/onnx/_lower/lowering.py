@@ -103,9 +103,9 @@ def _by_name(inputs: Mapping[str, Any] | Sequence[Any], graph: onnx.GraphProto) 
 def _lowered(builder: Builder, given: Mapping[str, Any], applies_keepdims: bool) -> onnx.ModelProto:
     """Return the lowered model."""
     graph, model = builder.model.graph, builder.model
-    reserved = {value.name for value in (*graph.input, *graph.output)}
-    for name in reserved:
+    for name in {value.name for value in (*graph.input, *graph.output)}:
         builder.fresh(name)
+    builder.outputs = frozenset(value.name for value in graph.output)
     values: dict[str, Value] = {}
     inputs: list[onnx.ValueInfoProto] = []
     defaults = {tensor.name: tensor for tensor in graph.initializer}
@@ -120,7 +120,7 @@ def _lowered(builder: Builder, given: Mapping[str, Any], applies_keepdims: bool)
     for output, value in zip(graph.output, results, strict=True):
         if isinstance(value, Tensors):
             for index, tensor in enumerate(value.elements):
-                outputs.append(_output(builder, builder.fresh(f"{output.name}.{index}"), tensor, onnx.TypeProto()))
+                outputs.append(_output(builder, f"{output.name}.{index}", tensor, onnx.TypeProto()))
         elif value is not None:
             outputs.append(_output(builder, output.name, value, output.type))
     return _pruned(builder, inputs, outputs)
@@ -191,8 +191,10 @@ def _tensor_input(
 
 def _output(builder: Builder, name: str, tensor: Tensor, original: onnx.TypeProto) -> onnx.ValueInfoProto:
     """Return an output of the lowered graph, which gets a node for it; its type is known or the original one."""
-    label = f"lower: output {name!r}"
-    builder.nodes.append(helper.make_node("Identity", [builder.name_of(tensor, label)], [name]))
+    source = builder.name_of(tensor, f"lower: output {name!r}")
+    if source != name:  # an input may be an output
+        name = builder.fresh(name) if name not in builder.outputs else name
+        builder.nodes.append(helper.make_node("Identity", [source], [name]))
     declared = onnx.TypeProto()
     declared.CopyFrom(original if tensor.shape is None and original.HasField("tensor_type") else tensor.type)
     if tensor.shape_of_inputs - builder.fixed:
