@@ -2,6 +2,7 @@
 
 import re
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import numpy as np
 import onnx
@@ -222,6 +223,23 @@ def test_operators_of_other_domains_run():
     ((y,),) = seqarray.onnx.prepare(model).run([floats(-1, 0, 1)])
     np.testing.assert_allclose(y, [-0.15865526, 0, 0.8413447], rtol=1e-5)
     refuses(ValueError, lambda: seqarray.onnx.prepare(model, fallback="reference"), "node 0 (Gelu-1)", "reference")
+
+
+PACKED = Path(__file__).parent / "models" / "packed"
+
+
+@pytest.mark.parametrize("name", ["gru", "lstm", "rnn"])
+@pytest.mark.parametrize("backend", ["numpy", "torch"], indirect=True)
+def test_recurrent_networks_on_packed_batches_equal_torch(name, backend):
+    """The reference ignores the lengths of the sequences."""
+    with np.load(PACKED / f"{name}.npz") as stored:
+        program = seqarray.onnx.prepare(PACKED / f"{name}.onnx", xp=backend.xp)
+        padded, lengths = program.run([backend.array(stored["x"]), backend.array(stored["n"])])
+        np.testing.assert_allclose(sa.testing.to_numpy(padded), stored["padded"], rtol=0, atol=1e-5)
+        np.testing.assert_array_equal(sa.testing.to_numpy(lengths), stored["lengths"])
+    assert program.transfers == (0, 0)
+    mentions = [f"{name.upper()}-14", "sequence_lens", "pip install onnxruntime"]
+    refuses(ValueError, lambda: seqarray.onnx.prepare(PACKED / f"{name}.onnx", fallback="reference"), *mentions)
 
 
 # Types and memory
@@ -551,11 +569,14 @@ def test_options_that_do_not_go_together_are_refused(options, mentions):
 # Threads
 
 
-def test_one_program_in_sixteen_threads():
+@pytest.mark.parametrize("backend", ["numpy", "torch"], indirect=True)
+def test_one_program_in_sixteen_threads(backend):
+    """On NumPy, and on NumPy and torch by turns."""
     xs = [np.full((5, 4), value, np.float32) for value in range(16)]
     program = seqarray.onnx.prepare(text_model(AROUND))
     expected = [program.run([x, integer([2, 3])])[0] for x in xs]
+    placed_xs = [backend.array(x) if number % 2 else x for number, x in enumerate(xs)]
     with ThreadPoolExecutor(16) as pool:
-        outputs = list(pool.map(lambda number: program.run([xs[number % 16], integer([2, 3])])[0], range(320)))
+        outputs = list(pool.map(lambda number: program.run([placed_xs[number % 16], integer([2, 3])])[0], range(320)))
     for number, output in enumerate(outputs):
-        np.testing.assert_array_equal(output, expected[number % 16])
+        np.testing.assert_array_equal(sa.testing.to_numpy(output), expected[number % 16])
