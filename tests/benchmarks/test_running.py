@@ -129,6 +129,29 @@ def test_chunks_are_checked_in_number_and_values(clock, run_with, actual, same):
     assert ("error" not in result["results"][0]["contenders"]["split"]) == same
 
 
+def one_element_more(chunks):
+    chunks[700] = np.append(chunks[700], chunks[700])
+
+
+def another_value(chunks):
+    chunks[700] = chunks[700] + 1
+
+
+def another_dtype(chunks):
+    chunks[700] = chunks[700].astype(np.float64)
+
+
+@pytest.mark.parametrize("change", [None, list.pop, one_element_more, another_value, another_dtype])
+def test_many_chunks_are_checked_like_few(clock, run_with, change):
+    x = np.arange(2 * running.MOST_COMPARED_SINGLY, dtype=np.float32)
+    case = Case("cut", "", "split", {"1": lambda rng: (x, [1] * len(x), 0)}, {"1": (len(x), x.nbytes)})
+    chunks = np.split(x, len(x))
+    if change is not None:
+        change(chunks)
+    result, _ = run_with([Made("split", clock, answer=lambda *_: chunks)], [running.Task(case, "1", "numpy")])
+    assert ("error" in result["results"][0]["contenders"]["split"]) == (change is not None)
+
+
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_no_case_takes_a_wrong_answer(clock, run_with, case):
     wrong = Made("wrong", clock)
