@@ -6,11 +6,15 @@ import argparse
 import fnmatch
 import importlib
 import json
+import math
 import sys
 import time
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from benchmarks import comparing, libraries, plotting, reporting, running
 from benchmarks.cases import CASES
@@ -59,7 +63,17 @@ def _parser() -> argparse.ArgumentParser:
     command.add_argument("--cases", metavar="PATTERNS", default="*", help="such as 'concat-*,append' (default: all)")
     command.add_argument("--quick", action="store_true", help="one size of each case, few rounds: under a minute")
     command.add_argument(
-        "--seconds", metavar="N", type=float, help="how long to measure (default: 420, or 14 if quick)"
+        "--seconds", metavar="N", type=_positive, help="how long to measure (default: 420, or 14 if quick)"
+    )
+    command.add_argument("--device", metavar="NAME", help="where the arrays lie, such as cuda (default: the CPU)")
+    command.add_argument(
+        "--dtype", metavar="NAME", type=_dtype, default="float32", help="their dtype, of NumPy's (default: float32)"
+    )
+    command.add_argument(
+        "--threads",
+        metavar="N",
+        type=_count,
+        help="threads of every library that lets itself be told (default: its own)",
     )
     command.add_argument(
         "--json", metavar="PATH", type=Path, help="where to write the result (default: in build/benchmarks)"
@@ -76,8 +90,15 @@ def _parser() -> argparse.ArgumentParser:
         "compare",
         help="show what has become slower between two results",
         description="Compare seqarray's ratio to a peer in two results. Slower means that the quartile ranges are "
-        "apart and the median moved by more than 5 %; the exit status is 1 then. The peer is the old result's fastest "
-        "that both have timed.",
+        "apart and the median moved by more than the threshold; the exit status is 1 then. Where it moved and the "
+        "ranges overlap, it is unclear. The peer is the old result's fastest that both have timed.",
+    )
+    command.add_argument(
+        "--threshold",
+        metavar="PERCENT",
+        type=_positive,
+        default=100 * comparing.THRESHOLD,
+        help="how far a median has to move to count (default: %(default)g)",
     )
     command.add_argument("old", metavar="OLD.json", type=Path)
     command.add_argument("new", metavar="NEW.json", type=Path)
@@ -85,12 +106,36 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
+def _positive(text: str) -> float:
+    number = float(text)
+    if not 0 < number < math.inf:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number above 0")
+    return number
+
+
+def _count(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number from 1")
+    return number
+
+
+def _dtype(text: str) -> str:
+    try:
+        kind = np.dtype(text).kind
+    except TypeError:
+        kind = ""
+    if kind not in ("f", "i", "u", "c"):
+        raise argparse.ArgumentTypeError(f"{text!r} is no dtype of numbers that NumPy has")
+    return np.dtype(text).name
+
+
 def _console() -> Any:
     from rich.console import Console
 
     console = Console()
-    # A pipe has no width; tables cut to 80 columns would lose their figures.
-    return console if console.is_terminal else Console(width=180)
+    # A pipe has no width.
+    return console if console.is_terminal else Console(width=100)
 
 
 def _names(given: str | None, known: dict[str, Any], what: str) -> list[str]:
@@ -101,6 +146,21 @@ def _names(given: str | None, known: dict[str, Any], what: str) -> list[str]:
         if name not in known:
             raise _usage(f"unknown {what} {name!r}; known are {', '.join(known)}")
     return names
+
+
+def _use_device(device: str, backends: list[str], peers: list[str]) -> list[str]:
+    """Put arrays on a device, and return the peers that have it."""
+    for name in backends:
+        try:
+            libraries.BACKENDS[name].use_device(device)
+        except (RuntimeError, ValueError) as error:
+            raise _usage(f"--device {device}: {name}: {str(error).splitlines()[0]}; choose with --backends") from None
+    there = []
+    for name in peers:
+        with suppress(RuntimeError, ValueError):
+            _all_peers()[name].use_device(device)
+            there.append(name)
+    return there
 
 
 def _usage(message: str) -> SystemExit:
@@ -140,6 +200,8 @@ def _run(options: argparse.Namespace, arguments: list[str]) -> int:
         else:
             backends.append(name)
     peers = _names(options.peers, _all_peers(), "peer")
+    if options.device is not None:
+        peers = _use_device(options.device, backends, peers)
     for name in peers:
         missing = _all_peers()[name].missing()
         if missing and name not in backends:
@@ -147,7 +209,9 @@ def _run(options: argparse.Namespace, arguments: list[str]) -> int:
     for pattern in options.cases.split(","):
         if not any(fnmatch.fnmatch(case.name, pattern.strip()) for case in CASES):
             raise _usage(f"no case matches {pattern.strip()!r}; python -m benchmarks list shows them")
-    chosen = running.tasks(options.cases, backends, quick=options.quick)
+    if options.threads is not None:
+        libraries.use_threads(options.threads)
+    chosen = running.tasks(options.cases, backends, quick=options.quick, dtype=options.dtype)
     if not chosen:
         console.print(
             f"Nothing to measure: {options.cases!r} on {', '.join(backends) or 'no backend'}.", highlight=False
@@ -210,14 +274,15 @@ def _compare(options: argparse.Namespace, *_: Any) -> int:
         console.print("The results have no case in common that both timed against the same peer.")
         return 2
     table = Table("case", "size", "arrays", "against", "old ratio", "new ratio", "change", "verdict")
+    verdicts = {change: change.verdict(options.threshold / 100) for change in changes}
     for change in sorted(changes, key=lambda change: -change.moved):
         then, now = ("{1:.3g} ({0:.3g} to {2:.3g})".format(*q) for q in (change.old, change.new))
         table.add_row(
-            change.case, change.size, change.backend, change.peer, then, now, f"{change.moved:+.0%}", change.verdict
+            change.case, change.size, change.backend, change.peer, then, now, f"{change.moved:+.0%}", verdicts[change]
         )
     console.print(table)
-    slower = sum(change.verdict == "slower" for change in changes)
-    console.print(f"{slower} of {len(changes)} have become slower")
+    slower, unclear = (list(verdicts.values()).count(verdict) for verdict in ("slower", "unclear"))
+    console.print(f"{slower} of {len(changes)} have become slower, {unclear} are unclear")
     broken = [
         f"{entry['case']}, {entry['size']}: {way} fails: {record['error']}"
         for entry in new["results"]

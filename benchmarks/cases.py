@@ -6,6 +6,7 @@ the same name in `libraries.base.Library`.
 
 from __future__ import annotations
 
+import fnmatch
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -191,6 +192,31 @@ def _graph(rng: Generator, name: str) -> Arguments:
     inputs |= {"last": np.asarray(-1), "second": np.asarray(1)}
     answer, text = np.concatenate([x, other, other]) if name.startswith("construct") else x, models.GRAPHS[name]
     return answer, text, {key: value for key, value in inputs.items() if re.search(rf"\b{key}\b", text)}
+
+
+#: What the cases are asked about, in the order of reports, and the patterns of their names.
+QUESTIONS: dict[str, tuple[str, ...]] = {
+    "the overhead of a call": ("*-tiny*", "at"),
+    "joining many small arrays": ("*-many*", "rejoin", "first-concat"),
+    "joining large arrays": ("concat-*",),
+    "splits and joins without a copy": ("*-view", "*-views"),
+    "splitting": ("split-*", "round-trip"),
+    "ragged batches in and out": ("pack", "unpack"),
+    "padding ragged batches": ("pad", "unpad"),
+    "changing a sequence": ("append", "push-pop", "window"),
+    "to the device": ("upload",),
+    "ONNX models": ("model-*",),
+}
+
+
+def question_of(name: str) -> str:
+    """Return the first question with a pattern that fits the name of a case; "others" for cases of older results."""
+    fitting = (
+        question
+        for question, patterns in QUESTIONS.items()
+        if any(fnmatch.fnmatch(name, pattern) for pattern in patterns)
+    )
+    return next(fitting, "others")
 
 
 _TINY = "3 x (2, 3)"

@@ -10,7 +10,7 @@ from typing import Any
 
 from benchmarks.reporting import WAYS, best_peer, ratio_quartiles, suffix_of
 
-#: A median ratio has to move by more than this to count.
+#: A median ratio has to move by more than this to count, unless another threshold is given.
 THRESHOLD = 0.05
 
 
@@ -30,14 +30,15 @@ class Change:
         """Return the relative change of the median ratio; above 0 is slower."""
         return self.new[1] / self.old[1] - 1
 
-    @property
-    def verdict(self) -> str:
-        """Return "slower" or "faster" where the quartile ranges are apart and the median moved by more than 5 %."""
-        if self.moved > THRESHOLD and self.new[0] > self.old[2]:
+    def verdict(self, threshold: float = THRESHOLD) -> str:
+        """Return "slower", "faster", "same", or "unclear" where the median moved but the quartile ranges overlap."""
+        if abs(self.moved) <= threshold:
+            return "same"
+        if self.moved > 0 and self.new[0] > self.old[2]:
             return "slower"
-        if self.moved < -THRESHOLD and self.new[2] < self.old[0]:
+        if self.moved < 0 and self.new[2] < self.old[0]:
             return "faster"
-        return "same"
+        return "unclear"
 
 
 def changes(old: dict[str, Any], new: dict[str, Any]) -> list[Change]:
@@ -80,8 +81,16 @@ def warnings(old: dict[str, Any], new: dict[str, Any]) -> list[str]:
     for name, result in (("old", old), ("new", new)):
         if result["interrupted"]:
             texts.append(f"the {name} run was interrupted")
-    if ("--quick" in then["command"]) != ("--quick" in now["command"]):
-        texts.append("one of the runs was quick")
+        load, cpus = result["machine"].get("load_average", 0.0), result["machine"]["cpus"]
+        if load > cpus / 2:
+            texts.append(f"the {name} run began at a load average of {load:.1f} on {cpus} processors")
+    quick = ["--quick" in described["command"] for described in (then, now)]
+    if any(quick):
+        texts.append(
+            "both runs were quick: one size of a case and few rounds; their quartiles say little"
+            if all(quick)
+            else "one of the runs was quick"
+        )
     keys = [{(e["case"], e["size"], e["backend"]) for e in result["results"]} for result in (old, new)]
     if keys[0] != keys[1]:
         texts.append(f"{len(keys[0] ^ keys[1])} cases are in one of the results only")

@@ -95,6 +95,11 @@ def cpu_count() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
+def load_average() -> float:
+    """Return how many processes have wanted a processor in the last minute; 0 where the system does not count them."""
+    return round(os.getloadavg()[0], 2) if hasattr(os, "getloadavg") else 0.0
+
+
 def gpu_name() -> str:
     """Return the name of the first GPU that CuPy can use; "" without one."""
     cupy = sys.modules.get("cupy")

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import measure
-from benchmarks.cases import CASES
+from benchmarks.cases import CASES, QUESTIONS, question_of
 from benchmarks.libraries import PEERS
 from benchmarks.libraries.memcpy import Memcpy
 
@@ -97,6 +97,68 @@ def time_text(seconds: float) -> str:
         if seconds * factor >= 0.9995:
             return f"{seconds * factor:.3g} {unit}"
     return f"{seconds * 1e9:.3g} ns"
+
+
+#: The ways in words, behind the title of a case.
+WORDS = {OURS: "", LIST: ", of a list", CONSTRUCT: ", with the making of the sequence", TAKEN: ", every chunk taken"}
+
+
+def in_words(comparison: Comparison) -> str:
+    """Name a case, the way of calling and the size in words."""
+    title = comparison.entry["title"].partition(":")[0]
+    return f"{title}{WORDS[comparison.ours]}: {comparison.entry['size']}"
+
+
+def ratio_in_words(lower: float, ratio: float, upper: float) -> str:
+    """Say how much faster or slower seqarray is; it is neither where the quartiles are on both sides of 1."""
+    if lower <= 1 <= upper:
+        return "about as fast"
+    return f"{_factor(1 / ratio)} times faster" if ratio < 1 else f"{_factor(ratio)} times slower"
+
+
+def _factor(factor: float) -> str:
+    return f"{factor:,.0f}" if factor >= 99.5 else f"{factor:.2g}" if factor >= 9.95 else f"{factor:.3g}"
+
+
+def by_question(result: dict[str, Any]) -> dict[str, list[Comparison]]:
+    """Group the comparisons by what their cases are asked about, each group with the worst ratio first."""
+    groups: dict[str, list[Comparison]] = {question: [] for question in (*QUESTIONS, "others")}
+    for comparison in sorted(comparisons(result), key=lambda comparison: -comparison.ratio):
+        groups[question_of(comparison.entry["case"])].append(comparison)
+    return {question: group for question, group in groups.items() if group}
+
+
+SUMMARY_TITLE = "seqarray beside the fastest other library"
+TEN_LINES_HEADINGS = ("question", "timed", "faster", "even", "slower", "in the middle", "at worst")
+
+
+def ten_lines(result: dict[str, Any]) -> list[tuple[str, ...]]:
+    """Make one row for every question: how many comparisons it has, how they end, and the middle and the worst one."""
+    rows = []
+    for question, group in by_question(result).items():
+        ends = [ratio_in_words(c.lower, c.ratio, c.upper).rpartition(" ")[2] for c in group]
+        counts = [str(ends.count(end)) for end in ("faster", "fast", "slower")]
+        middle, worst = (ratio_in_words(c.lower, c.ratio, c.upper) for c in (group[len(group) // 2], group[0]))
+        rows.append((question, str(len(group)), *counts, middle, worst))
+    return rows
+
+
+QUESTION_HEADINGS = ("case", "arrays", "seqarray", "best other", "seqarray is", "ratio (quartiles)")
+
+
+def question_rows(group: Sequence[Comparison]) -> list[tuple[str, ...]]:
+    """Make one row for every comparison about a question."""
+    return [
+        (
+            in_words(c),
+            c.entry["backend"],
+            time_text(c.seconds),
+            c.peer,
+            ratio_in_words(c.lower, c.ratio, c.upper),
+            f"{c.ratio:.3g} ({c.lower:.3g} to {c.upper:.3g})",
+        )
+        for c in group
+    ]
 
 
 SUMMARY_HEADINGS = ("case", "size", "arrays", "seqarray", "best other", "ratio (quartiles)")
@@ -279,7 +341,8 @@ def heading(result: dict[str, Any]) -> str:
     return (
         f"{m['date']}, commit {commit or 'unknown'}, {m['cpu']} with {m['cpus']} processors"
         f"{', ' + m['gpu'] if m['gpu'] else ', no GPU'}; Python {m['python']}, {versions}"
-        f"{'; threads: ' + threads if threads else ''}; `{m['command']}`"
+        f"{'; threads: ' + threads if threads else ''}"
+        f"{'; load average before: ' + str(m['load_average']) if 'load_average' in m else ''}; `{m['command']}`"
     )
 
 
@@ -287,8 +350,10 @@ def markdown(result: dict[str, Any]) -> str:
     """Write a whole result as Markdown."""
     lines = ["# Benchmark of seqarray", "", heading(result), ""]
     lines += [f"* {note}" for note in notes(result)]
-    lines += ["", "## seqarray against the fastest other library, worst first", ""]
-    lines += _markdown_table(SUMMARY_HEADINGS, summary_rows(result))
+    lines[4:4] = [f"## {SUMMARY_TITLE}", "", *_markdown_table(TEN_LINES_HEADINGS, ten_lines(result)), ""]
+    for question, group in by_question(result).items():
+        lines += ["", f"## {question.capitalize()}", "", *_markdown_table(QUESTION_HEADINGS, question_rows(group))]
+    lines += ["", "## By ratio, worst first", "", *_markdown_table(SUMMARY_HEADINGS, summary_rows(result))]
     for title, headings, rows in _extra_tables(result):
         lines += ["", f"## {title}", "", *_markdown_table(headings, rows)]
     shown = ""
@@ -311,36 +376,46 @@ def _markdown_table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> l
     return ["| " + " | ".join(row[i].replace("|", "\\|") for i in kept) + " |" for row in table]
 
 
+#: The details that a terminal has room for; Markdown has them all.
+_SHOWN_HEADINGS = ("contender", "time", "GB/s", "seqarray / this", "hot", "first call")
+
+
+def _shown_rows(entry: dict[str, Any]) -> list[tuple[str, ...]]:
+    """Make the rows of details that a terminal shows: with ratios of the main way of calling seqarray alone."""
+    main = DETAIL_HEADINGS.index("seqarray's time / this (quartiles)") + WAYS.index(main_way(entry))
+    kept = (0, 1, 2, main, DETAIL_HEADINGS.index("hot"), DETAIL_HEADINGS.index("first call"))
+    return [tuple(row[i] for i in kept) for row in detail_rows(entry)]
+
+
 def show(result: dict[str, Any], console: Any, *, details: bool = True) -> None:
-    """Print a whole result on a terminal."""
+    """Print a whole result on a terminal: what there is in ten lines, the cases by question, and then the details."""
+    console.print(heading(result), style="dim", highlight=False, markup=False)
+    console.print(_table(SUMMARY_TITLE, TEN_LINES_HEADINGS, ten_lines(result)))
+    for question, group in by_question(result).items():
+        console.print(_table(question.capitalize(), QUESTION_HEADINGS[:-1], [row[:-1] for row in question_rows(group)]))
+    for title, headings, rows in _extra_tables(result):
+        console.print(_table(title, headings, rows))
+    for entry in result["results"] if details else ():
+        title = f"{entry['case']}: {entry['title']} - {entry['size']}, {entry['backend']} arrays"
+        if "skipped" in entry:
+            console.print(f"{title}\n  skipped: {entry['skipped']}", highlight=False, markup=False)
+        else:
+            console.print(_table(title, _SHOWN_HEADINGS, _shown_rows(entry)))
+    for note in notes(result):
+        console.print(f"* {note}", style="dim", highlight=False)
+
+
+def _table(title: str, headings: Sequence[str], rows: Sequence[Sequence[str]]) -> Any:
+    """Make a table for a terminal, without the columns that are empty in all rows."""
+    from rich import box
     from rich.markup import escape
     from rich.table import Table
 
-    console.print(heading(result), style="dim", highlight=False, markup=False)
-    if details:
-        for entry in result["results"]:
-            title = f"{entry['case']}: {entry['title']} - {entry['size']}, {entry['backend']} arrays"
-            if "skipped" in entry:
-                console.print(f"{title}\n  skipped: {entry['skipped']}", highlight=False, markup=False)
-                continue
-            rows = detail_rows(entry)
-            kept = [i for i in range(len(DETAIL_HEADINGS)) if any(row[i] for row in rows)] or [0]
-            table = Table(title=title, title_justify="left", title_style="bold")
-            for i in kept:
-                table.add_column(DETAIL_HEADINGS[i], justify="left" if i == 0 else "right")
-            for row in rows:
-                table.add_row(*(escape(row[i]) for i in kept))
-            console.print(table)
-    table = Table(title="seqarray against the fastest other library, worst first", title_justify="left")
-    for i, name in enumerate(SUMMARY_HEADINGS):
-        table.add_column(name, justify="right" if i in (3, 5) else "left")
-    for row in summary_rows(result):
-        table.add_row(*row)
-    console.print(table)
-    for title, headings, rows in _extra_tables(result):
-        table = Table(*headings, title=title, title_justify="left")
-        for row in rows:
-            table.add_row(*row)
-        console.print(table)
-    for note in notes(result):
-        console.print(f"* {note}", style="dim", highlight=False)
+    kept = [i for i in range(len(headings)) if any(row[i] for row in rows)] or [0]
+    table = Table(title=escape(title), title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, padding=(0, 1))
+    for i in kept:
+        figures = all(row[i][:1].isdigit() or not row[i] for row in rows)
+        table.add_column(headings[i], justify="right" if figures else "left")
+    for row in rows:
+        table.add_row(*(escape(row[i]) for i in kept))
+    return table

@@ -63,7 +63,7 @@ class Plan:
     def pauses_for(self, task: Task) -> dict[str, float]:
         """Return the pauses after which a task is timed too."""
         threads = task.case.threads and BACKENDS[task.backend].threaded_copies
-        paused = self.pauses and task.case.paused and threads and task.case.amounts[task.size][1] < PAUSED_BELOW
+        paused = self.pauses and task.case.paused and threads and task.amounts[1] < PAUSED_BELOW
         return PAUSES if paused else {}
 
     def rounds_of(self, task: Task) -> int:
@@ -94,6 +94,17 @@ class Task:
     case: Case
     size: str
     backend: str
+    dtype: str = "float32"
+
+    @property
+    def amounts(self) -> tuple[int, int]:
+        """Return pieces, and bytes of new memory in the result."""
+        pieces, nbytes = self.case.amounts[self.size]
+        return pieces, nbytes * np.dtype(self.dtype).itemsize // 4
+
+    def arguments(self, rng: np.random.Generator) -> tuple[Any, ...]:
+        """Make inputs; the float32 of the cases become what was asked for."""
+        return tuple(_cast(argument, self.dtype) for argument in self.case.sizes[self.size](rng))
 
     @property
     def work(self) -> int:
@@ -119,10 +130,21 @@ class Reporter:
         """Receive a line for the user."""
 
 
-def tasks(pattern: str, backends: Sequence[str], *, quick: bool) -> list[Task]:
-    """Return the tasks of the cases that match a pattern."""
+def _cast(argument: Any, dtype: str) -> Any:
+    if isinstance(argument, list):
+        return [_cast(item, dtype) for item in argument]
+    floats = isinstance(argument, np.ndarray) and argument.dtype == np.float32 and dtype != "float32"
+    return (argument * 100).astype(dtype) if floats else argument
+
+
+def tasks(pattern: str, backends: Sequence[str], *, quick: bool, dtype: str = "float32") -> list[Task]:
+    """Return the tasks of the cases that match a pattern, on arrays that can be of a dtype."""
     chosen = []
+    if dtype != "float32":
+        backends = [name for name in backends if BACKENDS[name].holds(np.dtype(dtype))]
     for case in CASES:
+        if case.work == "model" and dtype != "float32":
+            continue  # the models declare it
         if not any(fnmatch.fnmatch(case.name, one.strip()) for one in pattern.split(",")):
             continue
         for size in case.sizes:
@@ -131,7 +153,7 @@ def tasks(pattern: str, backends: Sequence[str], *, quick: bool) -> list[Task]:
             for backend in backends:
                 on_gpu_only = size in case.gpu_sizes and backend != "cupy"
                 if case.runs_on(backend) and not on_gpu_only:
-                    chosen.append(Task(case, size, backend))
+                    chosen.append(Task(case, size, backend, dtype))
     return chosen
 
 
@@ -148,6 +170,7 @@ def run(
     results: list[dict[str, Any]] = []
     history: dict[tuple[str, str, str], list[tuple[float, float]]] = {}
     interrupted = False
+    load = machine.load_average()
     reporter.start(len(chosen))
     end = time.monotonic() + plan.seconds
     try:
@@ -166,13 +189,14 @@ def run(
     finally:
         gc.unfreeze()
     described = machine.description(command, libraries.packages(), libraries.thread_counts())
+    described["load_average"] = load
     return {"machine": described, "interrupted": interrupted, "results": results}
 
 
 def _needs(task: Task, peers: Sequence[str], plan: Plan) -> tuple[float, float]:
     """Return the seconds of a task that are not timed, and its share of the rest: turns of contenders and inputs."""
     able = [library for library in libraries_for(task, peers) if library.does(task.case.work)]
-    one_call = task.case.amounts[task.size][1] / SLOW
+    one_call = task.amounts[1] / SLOW
     untimed = plan.untimed_seconds(task, [library.spins for library in able], [one_call] * len(able))
     return untimed, (1 + len(able)) * plan.rounds_of(task)
 
@@ -185,7 +209,7 @@ def _entry(
     history: dict[tuple[str, str, str], list[tuple[float, float]]],
     reporter: Reporter,
 ) -> dict[str, Any]:
-    pieces, nbytes = task.case.amounts[task.size]
+    pieces, nbytes = task.amounts
     entry: dict[str, Any] = {
         "case": task.case.name,
         "title": task.case.title,
@@ -218,9 +242,10 @@ def libraries_for(task: Task, peers: Sequence[str]) -> Iterator[Library]:
     """Make everything that may be timed on a task, seqarray first."""
     yield from ways(BACKENDS[task.backend])
     for name, peer in PEERS[task.backend].items():
-        if (name in peers or name == task.backend) and not peer.missing():
+        holds = task.dtype == "float32" or peer.holds(np.dtype(task.dtype))
+        if (name in peers or name == task.backend) and holds and not peer.missing():
             yield peer
-    if task.case.amounts[task.size][1] >= LIMITS_FROM:
+    if task.amounts[1] >= LIMITS_FROM:
         yield from limits(task.backend)
 
 
@@ -244,14 +269,14 @@ class _Task:
         """Make the inputs; keep the contenders that give the right answer in time."""
         task, self.reporter = self.task, reporter
         rng = np.random.default_rng(0)
-        arguments = [task.case.sizes[task.size](rng) for _ in range(self._set_count())]
+        arguments = [task.arguments(rng) for _ in range(self._set_count())]
         work = getattr(NumPy(), task.case.work)(*arguments[0])
         expected = NumPy().host(work()) if work is not None else arguments[0][0]
         sets = cycle(range(len(arguments)))
         # These results lie in memory that is given, or in that of the input.
         makes_memory = task.case.work not in ("concat_out", "split_views", "unpack", "pack")
         for library in candidates:
-            recycled = makes_memory and library.recycles_at(task.case.amounts[task.size][1])
+            recycled = makes_memory and library.recycles_at(task.amounts[1])
             record: dict[str, Any] = {"recycled": recycled}
             estimate = measure.predicted(history.get((task.case.name, task.backend, library.name), []), task.work)
             if estimate > measure.LEFT_OUT_SECONDS:
@@ -280,7 +305,7 @@ class _Task:
         """Count the input sets that are together larger than the last-level cache, where memory allows."""
         if not BACKENDS[self.task.backend].rotates:
             return 1
-        pieces, nbytes = self.task.case.amounts[self.task.size]
+        pieces, nbytes = self.task.amounts
         wanted = -(-self.plan.rotation // max(nbytes, 1))
         # One set is shared by all libraries, one by the machine's limits; results of some lie in memory of their own.
         allowed = machine.available_memory() // max(nbytes, 1) // 8

@@ -10,6 +10,7 @@ from __future__ import annotations
 import importlib
 import pkgutil
 
+import seqarray as sa
 from benchmarks.libraries.base import Library
 
 
@@ -30,6 +31,14 @@ PEERS: dict[str, dict[str, Library]] = {
     name: {peer.chosen_as or peer.name: peer for peer in [own, *ALL] if name in peer.beside}
     for name, own in BACKENDS.items()
 }
+
+
+def use_threads(count: int) -> None:
+    """Set the number of threads of seqarray and of each library that is here and lets itself be told."""
+    sa.set_num_threads(count)
+    for library in ALL:
+        if not library.missing():
+            library.use_threads(count)
 
 
 def thread_counts() -> dict[str, int]:

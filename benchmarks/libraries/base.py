@@ -102,6 +102,21 @@ class Library:
         """Return the number of its threads; None where it has none or has not been imported."""
         return None
 
+    def use_threads(self, count: int) -> None:
+        """Set the number of its threads, where it lets itself be told."""
+
+    def use_device(self, device: str) -> None:
+        """Make arrays on a device from now on; raise a ValueError or RuntimeError where there is none of that name."""
+        if device != "cpu":
+            raise ValueError("its arrays lie in host memory")
+
+    def holds(self, dtype: np.dtype) -> bool:
+        """Return whether its arrays can be of a dtype."""
+        try:
+            return bool(sa.testing.to_numpy(self.array(np.empty(1, dtype))).dtype == dtype)
+        except TypeError:
+            return False
+
     def array(self, host: np.ndarray) -> Any:
         """Return the library's own array with the values of a host array."""
         return host

@@ -27,6 +27,10 @@ class CuPy(Library):
     def missing(self) -> str:
         return super().missing() or ("" if self.cupy.cuda.is_available() else "no usable GPU")
 
+    def use_device(self, device: str) -> None:
+        if device != "cuda":
+            raise ValueError("its arrays lie on the device cuda")
+
     def array(self, host: np.ndarray) -> Any:
         return self.cupy.asarray(host)
 

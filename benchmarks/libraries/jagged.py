@@ -15,9 +15,10 @@ class _Jagged(Library):
 
     beside = ("numpy", "torch")
     spins = "torch"
+    device = "cpu"
 
     def array(self, host: np.ndarray) -> Any:
-        return importlib.import_module("torch").from_numpy(host)
+        return importlib.import_module("torch").from_numpy(host).to(self.device)
 
 
 class Nested(_Jagged):
@@ -25,6 +26,9 @@ class Nested(_Jagged):
 
     name, module, pip = "torch.nested", "torch", "torch"
     packages = ("torch",)
+
+    def use_device(self, device: str) -> None:
+        self.device = device
 
     def unpack(self, values: np.ndarray, offsets: np.ndarray) -> Work:
         make = importlib.import_module("torch").nested.nested_tensor_from_jagged

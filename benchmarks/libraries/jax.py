@@ -21,8 +21,13 @@ class Jax(Library):
     rotates = False
     most_pieces = 1_000
 
+    device: Any = None
+
+    def use_device(self, device: str) -> None:
+        self.device = importlib.import_module("jax").devices(device)[0]
+
     def array(self, host: np.ndarray) -> Any:
-        return importlib.import_module("jax.numpy").asarray(host)
+        return importlib.import_module("jax.numpy").asarray(host, device=self.device)
 
     def finish(self, result: Any) -> None:
         # It looks into lists, and not into sequences.

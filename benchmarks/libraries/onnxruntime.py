@@ -34,15 +34,23 @@ class OnnxRuntime(Library):
                 return f"not installed (pip install {self.pip})"
         return ""
 
+    thread_count = machine.cpu_count()
+
     def threads(self) -> int | None:
-        return machine.cpu_count() if "onnxruntime" in sys.modules else None
+        return self.thread_count if "onnxruntime" in sys.modules else None
+
+    def use_threads(self, count: int) -> None:
+        self.thread_count = count
+
+    def holds(self, dtype: np.dtype) -> bool:
+        return dtype == np.float32  # as the models declare it
 
     @cache  # noqa: B019 - there is one instance
     def session(self, text: str) -> Callable[[dict[str, Any]], list[Any]]:
         """Return a function that runs a model, given as ONNX text, on named inputs."""
         ort = importlib.import_module("onnxruntime")
         options = ort.SessionOptions()
-        options.intra_op_num_threads = machine.cpu_count()
+        options.intra_op_num_threads = self.thread_count
         options.log_severity_level = 3
         model = importlib.import_module("onnx.parser").parse_model(text)
         session = ort.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])

@@ -122,7 +122,7 @@ class SeqArray(_OnBackend):
         own = self.array(element)
 
         def work() -> Any:
-            sequence = sa.sequence_empty("float32")
+            sequence = sa.sequence_empty(str(element.dtype))
             for _ in range(count):
                 sequence = sa.sequence_insert(sequence, own)
             return sa.concat_from_sequence(sequence, axis=0)

@@ -31,6 +31,21 @@ class Torch(Library):
     def threads(self) -> int | None:
         return int(self.torch.get_num_threads()) if "torch" in sys.modules else None
 
+    def use_threads(self, count: int) -> None:
+        self.torch.set_num_threads(count)
+
+    def use_device(self, device: str) -> None:
+        self.torch.empty(0, device=device)  # raises if there is none
+        self.device = device
+
+    @property
+    def asynchronous(self) -> bool:
+        return self.device != "cpu"
+
+    def finish(self, _: Any) -> None:
+        if self.device != "cpu":
+            self.torch.accelerator.synchronize()
+
     def array(self, host: np.ndarray) -> Any:
         # On the CPU around the same memory, so that rotating inputs are counted once.
         return self.torch.from_numpy(host).to(self.device)
@@ -75,7 +90,7 @@ class Torch(Library):
     def unpad(self, padded: np.ndarray, lengths: np.ndarray) -> Work | None:
         if len(lengths) >= MOST_TENSORS:
             return None
-        torch, own, given = self.torch, self.array(padded), self.torch.from_numpy(lengths)
+        torch, own, given = self.torch, self.array(padded), self.torch.from_numpy(lengths)  # it wants them on the host
         unpad = torch.nn.utils.rnn.unpad_sequence
         return lambda: torch.cat(unpad(own, given, batch_first=True))
 
@@ -105,6 +120,9 @@ class TorchCUDA(Torch):
 
     def threads(self) -> None:
         return None
+
+    def use_threads(self, count: int) -> None:
+        pass
 
     def missing(self) -> str:
         return super().missing() or ("" if self.torch.cuda.is_available() else "no usable GPU")

@@ -21,7 +21,7 @@ RESULTS = PROJECT / "benchmarks" / "results"
 RAGGED = ("unpack", "pack", "pad", "unpad")
 #: Every piece of work that a library may do.
 ALL = {
-    *("concat", "stack", "concat_out", "split", "split_views", "rejoin", "rejoin_view", "round_trip"),
+    *("concat", "stack", "concat_out", "first_concat", "split", "split_views", "rejoin", "rejoin_view", "round_trip"),
     *("append", "push_and_pop", "window", "at", "upload", "model", *RAGGED),
 }
 #: Work of which every library's result is the sequence that it began with.

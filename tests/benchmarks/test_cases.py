@@ -27,7 +27,7 @@ LARGE = 100 << 20
 def amount_of(work, arguments):
     """Return the pieces of some work's inputs, and the bytes of new memory in its result."""
     match work:
-        case "concat" | "stack" | "concat_out":
+        case "concat" | "stack" | "concat_out" | "first_concat":
             arrays, _ = arguments
             return len(arrays), sum(array.nbytes for array in arrays)
         case "upload":

@@ -29,9 +29,9 @@ QUICK = ("run", "--quick", "--backends", "numpy", "--peers", "numpy", "--cases",
     [
         ((), ["list", "run", "report", "compare"]),
         (("list",), []),
-        (("run",), ["--backends", "--peers", "--cases", "--quick", "--json"]),
+        (("run",), ["--backends", "--peers", "--cases", "--quick", "--json", "--device", "--dtype", "--threads"]),
         (("report",), ["JSON", "--markdown", "--plot", ".png", ".svg"]),
-        (("compare",), ["OLD.json", "NEW.json", "exit status", " 5 %"]),
+        (("compare",), ["OLD.json", "NEW.json", "exit status", "default: 5"]),
     ],
     ids=lambda value: "-".join(value) if isinstance(value, tuple) else "",
 )
@@ -49,7 +49,7 @@ def test_list_tells_cases_and_what_is_missing_here(command, monkeypatch):
     status, text = command("list")
     assert status == 0
     for case in CASES:
-        assert f"│ {case.name} " in text
+        assert f"│ {case.name} " in text  # in a column of its own
     for name in (*libraries.BACKENDS, *libraries.PEERS["numpy"]):
         assert f"│ {name} " in text
     assert "pip install 'dask[array]'" in text
@@ -71,6 +71,48 @@ def test_unknown_names_are_refused_with_what_is_known(command, monkeypatch, tmp_
     assert status != 0
     for words in told:
         assert words in text
+
+
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [
+        *(("--seconds", value) for value in ("nan", "-1", "0", "inf", "long")),
+        *(("--threads", value) for value in ("0", "-1", "1.5", "all")),
+        *(("--dtype", value) for value in ("str", "object", "bfloat16", "float33")),
+        ("--device", "no such device"),
+    ],
+)
+def test_options_that_say_nothing_are_refused(command, monkeypatch, option, value):
+    monkeypatch.setattr(running, "run", lambda *_: pytest.fail("something was measured"))
+    status, text = command(*QUICK, f"{option}={value}")
+    assert status == 2
+    assert option in text
+
+
+def test_run_takes_dtype_threads_and_device(command, tmp_path):
+    threads, path = sa.get_num_threads(), tmp_path / "x.json"
+    try:
+        options = ("--dtype", "int16", "--threads", "3", "--device", "cpu")
+        status, text = command(*QUICK, "--cases", "concat-tiny,pad,model-loop", *options, "--json", path)
+        assert sa.get_num_threads() == 3
+    finally:
+        libraries.use_threads(threads)
+    assert status == 0, text
+    result = json.loads(path.read_text())
+    assert result["machine"]["threads"]["seqarray"] == 3
+    assert result["machine"]["load_average"] >= 0
+    assert [(found["case"], found["bytes"]) for found in result["results"]] == [("concat-tiny", 36), ("pad", 152_000)]
+
+
+@pytest.mark.parametrize("dtype", ["float16", "int8", "complex128"])
+def test_inputs_are_of_the_dtype_that_was_asked_for(dtype):
+    for task in running.tasks("concat-tiny,pad,append", ["numpy"], quick=True, dtype=dtype):
+        arguments = task.arguments(np.random.default_rng(0))
+        arrays = arguments[0] if isinstance(arguments[0], list) else [a for a in arguments if isinstance(a, np.ndarray)]
+        assert arrays[0].dtype == dtype
+        assert task.amounts[1] == task.case.amounts[task.size][1] * np.dtype(dtype).itemsize // 4
+        names = {library.name for library in running.libraries_for(task, ["onnxruntime", "onnx-reference"])}
+        assert not {"onnxruntime", "onnx-reference"} & names
 
 
 def test_case_patterns_may_have_spaces_behind_the_commas(command, tmp_path):
@@ -192,9 +234,10 @@ def test_matplotlib_is_asked_for_where_it_is_missing(command, saved, monkeypatch
 def test_report_shows_tables(command, saved):
     status, text = command("report", saved("x.json", entry()))
     assert status == 0
-    assert "seqarray against the fastest other library" in text
+    assert reporting.SUMMARY_TITLE in text
     assert "what concat-axis0 does" in text
     assert "0.5 (0.5 to 0.75)" in text
+    assert "2 times faster" in text
 
 
 @pytest.mark.thorough

@@ -10,23 +10,30 @@ from tests.benchmarks.helpers import entry, record, result_of
     ("old", "new", "verdict"),
     [
         pytest.param((0.9, 1.0, 1.1), (1.2, 1.3, 1.4), "slower", id="slower"),
+        pytest.param((0.9, 1.0, 9.0), (1.2, 8.27, 9.4), "unclear", id="8-times-slower-but-ranges-overlap"),
         pytest.param((1.2, 1.3, 1.4), (0.9, 1.0, 1.1), "faster", id="faster"),
-        pytest.param((0.9, 1.0, 1.25), (1.2, 1.3, 1.4), "same", id="slower-but-ranges-overlap"),
-        pytest.param((1.2, 1.3, 1.4), (0.9, 1.0, 1.25), "same", id="faster-but-ranges-overlap"),
-        pytest.param((0.9, 1.0, 1.2), (1.2, 1.3, 1.4), "same", id="ranges-touch"),
+        pytest.param((0.9, 1.0, 1.25), (1.2, 1.3, 1.4), "unclear", id="slower-but-ranges-overlap"),
+        pytest.param((1.2, 1.3, 1.4), (0.9, 1.0, 1.25), "unclear", id="faster-but-ranges-overlap"),
+        pytest.param((0.9, 1.0, 1.2), (1.2, 1.3, 1.4), "unclear", id="ranges-touch"),
         pytest.param((0.99, 1.0, 1.01), (1.03, 1.04, 1.05), "same", id="apart-but-4-percent-slower"),
         pytest.param((0.99, 1.0, 1.01), (0.95, 0.96, 0.97), "same", id="apart-but-4-percent-faster"),
         pytest.param((0.99, 1.0, 1.01), (1.05, 1.06, 1.07), "slower", id="apart-and-6-percent-slower"),
     ],
 )
 def test_verdict(old, new, verdict):
-    assert Change("case", "size", "numpy", "numpy", old, new).verdict == verdict
+    assert Change("case", "size", "numpy", "numpy", old, new).verdict() == verdict
+
+
+@pytest.mark.parametrize(("threshold", "verdict"), [(0.25, "slower"), (0.35, "same")])
+def test_verdict_with_another_threshold(threshold, verdict):
+    change = Change("case", "size", "numpy", "numpy", (0.9, 1.0, 1.1), (1.2, 1.3, 1.4))
+    assert change.verdict(threshold) == verdict
 
 
 def test_compare_uses_the_fastest_peer_of_the_old_result():
     (change,) = changes(result_of(entry()), result_of(entry()))
     assert (change.case, change.size, change.backend) == ("concat-axis0", "3 x (64, 64)", "numpy")
-    assert (change.peer, change.old, change.new, change.verdict) == (
+    assert (change.peer, change.old, change.new, change.verdict()) == (
         "numpy",
         (0.5, 0.5, 0.75),
         (0.5, 0.5, 0.75),
@@ -81,7 +88,7 @@ def test_compare_with_itself_is_0(command, saved):
     [
         ((1.5, 1.6, 1.7), 1, "slower"),
         ((0.5, 0.6, 0.7), 0, "faster"),
-        ((0.5, 1.5, 2.5), 0, "same"),
+        ((0.5, 1.5, 2.5), 0, "unclear"),
     ],
 )
 def test_compare_is_1_where_something_became_slower(command, saved, now, status, verdict):
@@ -92,6 +99,35 @@ def test_compare_is_1_where_something_became_slower(command, saved, now, status,
     (line,) = [line for line in text.splitlines() if "concat-axis0" in line]
     assert verdict in line
     assert f"{status} of 2" in text
+
+
+def test_compare_takes_a_threshold_in_percent(command, saved):
+    old = saved("old.json", entry(contenders=ratio_of(0.9, 1.0, 1.1)))
+    new = saved("new.json", entry(contenders=ratio_of(1.5, 1.6, 1.7)))
+    assert command("compare", old, new, "--threshold", "59")[0] == 1
+    assert command("compare", old, new, "--threshold", "61")[0] == 0
+    for wrong in ("0", "-5", "nan", "inf", "much"):
+        status, text = command("compare", old, new, "--threshold", wrong)
+        assert status == 2
+        assert "--threshold" in text
+
+
+@pytest.mark.parametrize(
+    ("commands", "told"),
+    [(("run", "run"), []), (("run --quick", "run"), ["one of the runs was quick"]), (("run --quick",) * 2, ["both"])],
+    ids=["none", "one", "both"],
+)
+def test_compare_says_which_runs_were_quick(commands, told):
+    old, new = (result_of(entry(), command=f"python -m benchmarks {command}") for command in commands)
+    found = warnings(old, new)
+    assert len(found) == len(told)
+    assert all(words in text for words, text in zip(told, found, strict=True))
+
+
+def test_compare_says_where_the_machine_was_busy():
+    idle, busy = (result_of(entry(), load_average=load) for load in (0.4, 9.8))
+    assert warnings(idle, idle) == []
+    assert warnings(idle, busy) == ["the new run began at a load average of 9.8 on 2 processors"]
 
 
 def test_compare_of_nothing_in_common_is_2(command, saved):

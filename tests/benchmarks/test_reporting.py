@@ -1,11 +1,13 @@
 """Tables of a result: Markdown and the terminal."""
 
+import io
 import re
 
 import pytest
 
 from benchmarks import reporting
-from tests.benchmarks.helpers import entry, record, result_of, shown, table_below
+from benchmarks.cases import CASES, QUESTIONS, question_of
+from tests.benchmarks.helpers import RESULTS, entry, record, result_of, shown, table_below
 
 
 @pytest.mark.parametrize(
@@ -160,7 +162,7 @@ def test_columns_that_say_nothing_are_left_out():
         "first call",
     ]
     for silent in ("after 2 ms", "after 10 ms", "after 50 ms", "device", "hot"):
-        assert f"┃ {silent} " not in shown(result_of(entry()))
+        assert f" {silent} " not in shown(result_of(entry())).partition("* time")[0]
     busy = {"seqarray": record(1.0, device=0.5, **{"pause 2 ms": [3.0], "pause 50 ms": [4.0]}), "numpy": record(1.0)}
     row, _ = table_below(reporting.markdown(result_of(entry(contenders=busy))), "### 3 x (64, 64), numpy arrays")
     assert [row[column] for column in ("after 2 ms", "after 50 ms", "device")] == ["3 s", "4 s", "500 ms"]
@@ -235,15 +237,88 @@ def test_a_terminal_is_shown_the_same():
     result = everything_in_one_result()
     text = shown(result)
     for row in reporting.detail_rows(result["results"][0]):
-        line = next(line for line in text.splitlines() if f"│ {row[0]} " in line)
-        assert [cell.strip() for cell in line.strip("│").split("│") if cell.strip()] == [cell for cell in row if cell]
+        line = next(line for line in text.splitlines() if line.startswith(f"  {row[0]} "))
+        assert row[1] in line
     for told in ("0.5 (0.5 to 0.75)", "skipped: needs about 3072 MiB", "interrupted"):
         assert told in text
 
 
+def test_a_terminal_is_shown_ten_lines_then_the_questions_then_the_details():
+    text = shown(result_of(entry("concat-axis0"), entry("append", contenders=slower())))
+    places = [
+        text.index(words)
+        for words in (
+            reporting.SUMMARY_TITLE,
+            "Joining large arrays",
+            "what concat-axis0 does: 3 x",
+            "Changing a sequence",
+            "concat-axis0: what",
+        )
+    ]
+    assert places == sorted(places)
+
+
+def slower():
+    """Make contenders of which seqarray takes three times as long as numpy."""
+    return {"seqarray": record(9.0, 9.0), "numpy": record(3.0, 3.0)}
+
+
+def test_the_summary_counts_what_is_faster_even_and_slower():
+    even = {"seqarray": record(0.9, 1.1, 1.3), "numpy": record(1.0, 1.0, 1.0)}
+    result = result_of(
+        entry("at"), entry("append"), entry("window", contenders=even), entry("push-pop", contenders=slower())
+    )
+    assert reporting.ten_lines(result) == [
+        ("the overhead of a call", "1", "1", "0", "0", "2 times faster", "2 times faster"),
+        ("changing a sequence", "3", "1", "1", "1", "about as fast", "3 times slower"),
+    ]
+    rows = table_below(reporting.markdown(result), f"## {reporting.SUMMARY_TITLE}")
+    assert [tuple(row.values()) for row in rows] == reporting.ten_lines(result)
+
+
+def test_there_are_at_most_ten_questions_and_every_case_is_about_one():
+    assert len(QUESTIONS) <= 10
+    assert {question_of(case.name) for case in CASES} == set(QUESTIONS)
+    assert question_of("a case of an older result") == "others"
+
+
+@pytest.mark.parametrize(
+    ("quartiles", "words"),
+    [
+        ((0.5, 0.5, 0.75), "2 times faster"),
+        ((0.9, 0.95, 1.01), "about as fast"),
+        ((1.01, 1.1, 1.2), "1.1 times slower"),
+        ((0.001, 0.001, 0.001), "1,000 times faster"),
+        ((9.99, 12.34, 20.0), "12 times slower"),
+    ],
+)
+def test_ratios_in_words(quartiles, words):
+    assert reporting.ratio_in_words(*quartiles) == words
+
+
+def test_cases_are_named_in_words():
+    contenders = {"seqarray, list": record(1.0), "seqarray, construct + join": record(1.0), "numpy": record(2.0)}
+    found = result_of(entry(title="join: and what it shows", contenders=contenders))
+    assert sorted(map(reporting.in_words, reporting.comparisons(found))) == [
+        "join, of a list: 3 x (64, 64)",
+        "join, with the making of the sequence: 3 x (64, 64)",
+    ]
+
+
+@pytest.mark.parametrize("details", [True, False])
+def test_what_a_terminal_is_shown_fits_100_columns(details):
+    console = pytest.importorskip("rich.console", reason="rich is not installed")
+    file = io.StringIO()
+    for path in RESULTS.glob("[cg]pu*.json"):
+        reporting.show(reporting.load(path), console.Console(file=file, width=100), details=details)
+    lines = file.getvalue().splitlines()
+    assert len(lines) > 100
+    assert max(map(len, lines)) <= 100
+
+
 def test_a_terminal_can_be_shown_the_summary_alone():
     text = shown(everything_in_one_result(), details=False)
-    assert "0.5 (0.5 to 0.75)" in text
+    assert "2 times faster" in text
     assert "predicted to take 41 s" not in text
 
 

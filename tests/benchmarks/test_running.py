@@ -223,7 +223,7 @@ def test_ctrl_c_keeps_what_was_measured(clock, run_with):
     assert result["results"][0]["contenders"]["theirs"]["rotating"] == [0.001] * 5
     assert "5 rows" not in [found["size"] for found in result["results"]]
     assert "5 rows" not in listener.events
-    assert result["machine"] == {"command": ["a", "command"]}
+    assert result["machine"]["command"] == ["a", "command"]
 
 
 def test_a_case_that_does_not_fit_in_memory_is_skipped_with_the_reason(clock, run_with, monkeypatch):
@@ -284,7 +284,6 @@ def test_a_contender_predicted_over_10_s_is_left_out_and_named(clock, run_with):
     left_out = [size for size, contenders in by_size.items() if "left_out" in contenders["quadratic"]]
     assert max(quadratic.durations) < 10
     assert left_out == ["32000 inserts", "64000 inserts"]
-    assert by_size["16000 inserts"]["quadratic"]["once"] is True
     for size in left_out:
         assert modes_of(by_size[size]["quadratic"]) == []
         assert any(size in line and "quadratic" in line for line in listener.said)
