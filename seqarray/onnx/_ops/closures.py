@@ -14,10 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from seqarray._dtypes import STANDARD_TYPES
+from seqarray._dtypes import ELEMENT_TYPE_BY_CODE, STANDARD_TYPES
 from seqarray._operators import concat_from_sequence
 from seqarray._sequence import ArraySequence
-from seqarray.onnx._load.tensor_protos import element_type_by_code
 from seqarray.onnx._ops.node import Node
 from seqarray.onnx._run.steps import Step, Subgraph
 
@@ -126,9 +125,9 @@ def _bind_construct(node: Node) -> Maker:
 
 
 def _bind_empty(node: Node) -> Maker | None:
-    element_type = element_type_by_code(node.attribute("dtype", int, 1), node.label)
+    element_type = ELEMENT_TYPE_BY_CODE.get(node.attribute("dtype", int, 1))
     if element_type not in STANDARD_TYPES:
-        return None
+        return None  # The kernel explains.
     dtype = np.dtype(element_type)
 
     def make(inputs: tuple[int, ...], output: int, in_place: bool) -> Closure:
