@@ -122,7 +122,13 @@ def _is_plain(tensor: Tensor) -> bool:
         and not tensor.is_neg()
         and not _is_in_transform(tensor)
         and forward_ad.unpack_dual(tensor).tangent is None
+        and not _is_recording()
     )
+
+
+def _is_recording() -> bool:
+    """Return whether something records what torch does, and would take what NumPy does for constants."""
+    return torch.jit.is_tracing() or torch._C._len_torch_dispatch_stack() > 0
 
 
 def _as_ndarray(tensor: Tensor) -> Any:

@@ -306,6 +306,27 @@ def test_large_joins_keep_gradients_and_tangents(large):
     )
 
 
+@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::torch.jit.TracerWarning")
+def test_recorded_programs_are_right_for_other_values(large):
+    from torch.fx.experimental.proxy_tensor import make_fx
+
+    def shuffled(x: Any) -> Any:
+        parts = [
+            *sa.split(x, [1, 2], axis=1),
+            *sa.split_to_sequence(x, axis=1)[::-1],
+            *sa.split_to_sequence(x, 2, axis=1, copy=None),
+        ]
+        return sa.concat_from_sequence(parts, axis=1)
+
+    other = -VALUES
+    for program in (
+        make_fx(shuffled)(VALUES),
+        torch.jit.trace(shuffled, (VALUES,)),
+        torch.func.functionalize(shuffled),
+    ):
+        assert_arrays_equal(program(other), shuffled(other))
+
+
 # What does not fit.
 
 
