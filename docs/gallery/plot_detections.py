@@ -43,14 +43,15 @@ print(found.sizes(), scores.sizes())
 
 # %%
 # The best box of every object stays. The function gets one image's boxes and scores, and returns two arrays; so
-# `sequence_map` returns two sequences.
+# ``sequence_map`` returns two sequences.
 
 
 def overlaps(box, others):
     """The areas that a box shares with others, by those that they cover together."""
     sides = np.minimum(box[2:], others[:, 2:]) - np.maximum(box[:2], others[:, :2])
     shared = np.prod(np.maximum(sides, 0), axis=1)
-    return shared / (np.prod(box[2:] - box[:2]) + np.prod(others[:, 2:] - others[:, :2], axis=1) - shared)
+    areas = np.prod(box[2:] - box[:2]), np.prod(others[:, 2:] - others[:, :2], axis=1)
+    return shared / (sum(areas) - shared)
 
 
 def best(boxes, scores):

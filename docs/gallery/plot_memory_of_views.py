@@ -2,7 +2,7 @@
 Memory of views and of copies
 =============================
 
-Chunks of one array keep all of it alive. `nbytes` is what the elements hold, `nbytes_held` what they keep in memory.
+Chunks of one array keep all of it alive. ``nbytes`` counts the elements, ``nbytes_held`` what is kept for them.
 """
 
 import matplotlib.pyplot as plt

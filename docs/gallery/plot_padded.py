@@ -30,13 +30,12 @@ result = sa.unpad_sequence(table[padded], batch.lengths())
 print(result.shapes)
 
 figure, (above, below) = plt.subplots(2, 1, figsize=(7, 4), layout="constrained")
-above.imshow(np.where(mask, padded, np.nan), aspect="auto", cmap="viridis", vmin=32, interpolation="nearest")
+above.imshow(np.where(mask, padded, np.nan), aspect="auto", cmap="Blues", vmin=32, vmax=200, interpolation="nearest")
 above.set(title="The padded batch: a row for each sentence, a column for each letter")
 for (row, column), letter in np.ndenumerate(padded):
-    colour = "black" if letter > 110 else "white"
-    above.text(column, row, chr(letter) if letter else "", ha="center", va="center", color=colour, fontsize=9)
+    above.text(column, row, chr(letter) if letter else "", ha="center", va="center", fontsize=9)
 below.imshow(mask, aspect="auto", cmap="gray", vmin=-0.5, vmax=1.5, interpolation="nearest")
 below.set(title="Its mask: light where there are values", xlabel="letter")
 for axes in (above, below):
-    axes.set(ylabel="sentence", yticks=range(len(sentences)))
+    axes.set(ylabel="sentence", xticks=range(0, padded.shape[1], 5), yticks=range(len(sentences)))
 plt.show()

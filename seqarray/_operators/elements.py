@@ -38,6 +38,10 @@ def sequence_construct(*inputs: ArrayT, copy: bool | None = None) -> ArraySequen
     TypeError
         If an input is not an array, or element types or array libraries differ.
 
+    See Also
+    --------
+    ArraySequence : Makes a sequence of a list.
+
     Notes
     -----
     ONNX operator SequenceConstruct, since opset 11.
@@ -129,6 +133,10 @@ def sequence_at(sequence: Sequence[ArrayT], /, position: AnyInteger, *, copy: bo
         If the position is out of range.
     TypeError, ValueError
         If the position is not an integer, or has more or less than one element.
+
+    See Also
+    --------
+    ArraySequence : ``s[i]`` is the element itself.
 
     Notes
     -----

@@ -53,6 +53,13 @@ def concat_from_sequence(
     TypeError
         If `out` has another dtype or is not an array of the same library.
 
+    See Also
+    --------
+    pack : The joined elements together with their offsets.
+    pad_sequence : Joins elements of different lengths along a new axis.
+    concat_each : Joins the elements of several sequences pairwise.
+    split_to_sequence : The way back.
+
     Notes
     -----
     ONNX operator ConcatFromSequence, since opset 11.

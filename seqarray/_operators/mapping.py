@@ -90,6 +90,10 @@ def sequence_map(
     TypeError
         If `body` returns something else, or results of one output have different element types.
 
+    See Also
+    --------
+    pack : The joined values, for what is the same for every value.
+
     Notes
     -----
     ONNX operator SequenceMap, since opset 17.

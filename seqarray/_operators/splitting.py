@@ -44,7 +44,7 @@ def split_to_sequence(
     axis : int, default 0
         In ``[-r, r - 1]`` for an array of rank `r`.
     keepdims : {0, 1}, default 1
-        0 drops the axis from the chunks, if `split` is not given.  Otherwise it is ignored.
+        0 drops the axis from the chunks, if ``split`` is not given.  Otherwise it is ignored.
     copy : bool or None, default True
         True copies, on NumPy, torch and CuPy all chunks into one allocation.  None returns views as `numpy.split` does,
         which are created on demand.  False raises where a view is impossible.
@@ -62,6 +62,12 @@ def split_to_sequence(
         If the axis is out of range; an array of rank 0 has none.
     TypeError
         If `x` is not an array, or sizes are not integers.
+
+    See Also
+    --------
+    split : Returns a tuple, and takes sizes or a number of chunks.
+    unpack : Takes offsets in place of sizes.
+    concat_from_sequence : The way back.
 
     Notes
     -----
@@ -131,11 +137,16 @@ def split(
     ------
     ValueError
         If sizes are negative or do not sum to the length of the axis, if `num_outputs` leaves the last chunk a negative
-        size, if both or neither of `split` and `num_outputs` are given, or ``copy=False`` on jax.
+        size, if both or neither of ``split`` and `num_outputs` are given, or ``copy=False`` on jax.
     AxisError
         If the axis is out of range; an array of rank 0 has none.
     TypeError
-        If `x` is not an array, or `split` is a single number, which other libraries read in two ways.
+        If `x` is not an array, or ``split`` is a single number, which other libraries read in two ways.
+
+    See Also
+    --------
+    split_to_sequence : Returns a sequence, and takes one size for all chunks too.
+    concat_from_sequence : The way back.
 
     Notes
     -----
