@@ -14,6 +14,10 @@ from tests.onnx.test_conformance import CASES, ERROR_CASES, value_on
 BY_STEPS = {"max_trip_count": 1 << 40, "keepdims_with_split": "ignore"}
 
 
+#: Cases that are refused when they are prepared.
+REFUSED = frozenset({"construct-none", "opt-construct-neither", "split18-num-outputs-more-declared"})
+
+
 @pytest.fixture
 def general_runs(monkeypatch):
     """The runs by steps, in a list."""
@@ -59,13 +63,12 @@ def assert_as_by_steps(model, inputs, general_runs, *, usual=True):
 def test_conformance_cases_as_by_steps(backend):
     bound = 0
     for case in CASES + ERROR_CASES:
-        try:
-            programs = [
-                seqarray.onnx.prepare(case.model, keepdims_with_split="ignore", fallback="reference"),
-                seqarray.onnx.prepare(case.model, **BY_STEPS, fallback="reference"),
-            ]
-        except (TypeError, ValueError):
+        if case.name in REFUSED:
             continue
+        programs = [
+            seqarray.onnx.prepare(case.model, keepdims_with_split="ignore", fallback="reference"),
+            seqarray.onnx.prepare(case.model, **BY_STEPS, fallback="reference"),
+        ]
         inputs = [value_on(value, backend) for value in case.inputs]
         bound += programs[0]._closures is not None
         outcomes = [outcome(program, inputs) for program in (programs[0], *programs)]
