@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import onnx
 
-from seqarray.onnx._load.model import Model, domain_of, graphs_of
+from seqarray.onnx._load.model import MAX_NESTING, Model, domain_of, graphs_of
 from seqarray.onnx._ops.closures import TENSORS
 from seqarray.onnx._ops.regions import Region, RegionModel, free_names, renamed
 from seqarray.onnx._ops.result_types import is_tensor, tensor_type
@@ -83,7 +83,7 @@ class Regions:
         #: The regions of one node that seqarray has no kernel for.
         self._singles: dict[Step, Candidate] = {}
         maker.is_bounded = is_bounded
-        # The threads of one session would wait for its next run while others run.
+        # The threads of a session that wait for its next run would take the processors from the next session.
         maker.has_several = self._are_ours(model.graph.node)
 
     def may_join(self, proto: onnx.NodeProto, scope: Scope) -> bool:
@@ -106,20 +106,23 @@ class Regions:
         """Return the type of a value; None if it is not known."""
         return tensor_type("float32") if slot in self._constants else self._types.get(slot)
 
-    def _are_ours(self, nodes: Any) -> bool:
+    def _are_ours(self, nodes: Any, depth: int = 0) -> bool:
         """Return whether one of the nodes, or of those of their graphs and functions, must not be in a session."""
+        if depth > MAX_NESTING:
+            return True  # The compiler refuses it.
         for node in nodes:
             key = (domain_of(node), node.op_type, getattr(node, "overload", ""))
             function = self._model.functions.get(key)
             if function is not None:
                 if key not in self._functions_of_ours:
                     self._functions_of_ours[key] = True  # A function that calls itself runs nowhere.
-                    self._functions_of_ours[key] = self._are_ours(function.node)
+                    self._functions_of_ours[key] = self._are_ours(function.node, depth + 1)
                 if self._functions_of_ours[key]:
                     return True
             elif key[0] == "" and _is_ours(node):
                 return True
-            if any(self._are_ours(graph.node) for attribute in node.attribute for graph in graphs_of(attribute)):
+            graphs = [graph for attribute in node.attribute for graph in graphs_of(attribute)]
+            if any(self._are_ours(graph.node, depth + 1) for graph in graphs):
                 return True
         return False
 
