@@ -494,6 +494,24 @@ def test_what_onnxruntime_refuses_runs_by_the_reference():
     np.testing.assert_array_equal(program.run([np.asarray([[1.0, 3.0]])])[0], [[0.0, 1.0]])
 
 
+def test_an_older_onnxruntime_runs_what_newer_versions_leave_as_it_was(monkeypatch):
+    class Older(onnxruntime.InferenceSession):
+        def __init__(self, content, options, providers):
+            opset = next(opset.version for opset in onnx.ModelProto.FromString(content).opset_import)
+            if opset > 21:
+                raise RuntimeError(f"opset {opset} is under development")
+            super().__init__(content, options, providers=providers)
+
+    monkeypatch.setattr(onnxruntime, "InferenceSession", Older)
+    text = "agraph (float[N] x) => (float[N] y) { a = Sin(x) b = Erf(a) y = Sin(b) }"
+    program = seqarray.onnx.prepare(text_model(text, opset=21))
+    assert set(engines(program).values()) == {"onnxruntime"}
+    newest = text_model(text.replace("Sin", "Sign"), opset=22)
+    assert set(engines(seqarray.onnx.prepare(newest)).values()) == {"onnxruntime"}
+    # Sin has a newer version.
+    assert set(engines(seqarray.onnx.prepare(text_model(text, opset=22))).values()) == {"onnxruntime", "onnx.reference"}
+
+
 def test_what_nothing_runs_is_refused_with_both_reasons():
     model = text_model("agraph (float[N] x) => (float[N] y) { y = other.Nothing(x) }", imports=', "other": 1')
     refuses(ValueError, lambda: seqarray.onnx.prepare(model), "node 0 (Nothing-1)", "onnx.reference", "onnxruntime")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,9 +15,10 @@ from onnx import helper
 from seqarray._dtypes import ELEMENT_TYPE_BY_CODE, ONNX_TYPES, element_type_of
 from seqarray._libraries import library_of
 from seqarray._sequence import ArraySequence
-from seqarray.onnx._load.model import graphs_of, tensors_of
+from seqarray.onnx._load.model import domain_of, graphs_of, tensors_of
 from seqarray.onnx._load.pruning import captured_names
 from seqarray.onnx._load.tensor_protos import DataFolder, embed_external, is_external
+from seqarray.onnx._ops.node import schema_of
 from seqarray.onnx._run.executor import Execution, execute
 from seqarray.onnx._run.placement import Target
 from seqarray.onnx._run.sessions import RefusedError, Session, SessionMaker, text_of
@@ -60,6 +62,18 @@ class RegionModel:
     types: dict[int, onnx.TypeProto]
     functions: Sequence[onnx.FunctionProto]
     folder: DataFolder | None
+
+    def least_opset(self) -> int:
+        """Return the oldest version of the standard's operators in which all nodes are defined as they are here."""
+        version, nodes = self.opsets.get("", 1), list(self.nodes)
+        least = 1
+        for node in nodes:
+            nodes += [inner for attribute in node.attribute for graph in graphs_of(attribute) for inner in graph.node]
+            schema = None if domain_of(node) else schema_of(node.op_type, version, "")
+            if schema is None:
+                return version  # It may be a function, in which anything is.
+            least = max(least, schema.since_version)
+        return least
 
     def build(self, types: Mapping[int, onnx.TypeProto]) -> onnx.ModelProto:
         """Return the model, with its inputs of some types and without its initializers."""
@@ -190,12 +204,19 @@ class Region:
 
     def _make(self, types: Mapping[int, onnx.TypeProto], cuda_index: int | None = None) -> Session | None:
         """Make a session for inputs of some types; return None if onnxruntime refuses."""
+        weights = {name_of(slot): array for slot, array in self._model.constants.items()}
         try:
-            weights = {name_of(slot): array for slot, array in self._model.constants.items()}
             return self._maker.make(self._model.build(types), weights, cuda_index)
         except RefusedError as error:
-            self.refusal = error
-            return None
+            refusal = error
+        # An older onnxruntime does not know the newest versions, in which most operators are what they were.
+        model, least = self._model.build(types), self._model.least_opset()
+        if least < self._model.opsets.get("", 1):
+            next(opset for opset in model.opset_import if opset.domain == "").version = least
+            with suppress(RefusedError):
+                return self._maker.make(model, weights, cuda_index)
+        self.refusal = refusal
+        return None
 
     def _session_for(self, element_types: Sequence[str], cuda_index: int | None = None) -> Session | None:
         """Return the session for inputs of some element types, None if onnxruntime refuses."""
