@@ -130,6 +130,11 @@ def of_arrays(arrays: Sequence[Array]) -> Tree:
     return tuple(arrays) if len(arrays) <= BLOCK_LENGTH else tree_of(_blocks.from_arrays(arrays))
 
 
+def of_blocks(blocks: Sequence[Block]) -> Tree:
+    """Return the tree of blocks that come from other sequences, of which many may be short."""
+    return tree_of(blocks if len(blocks) <= WIDTH else _merged(blocks))
+
+
 def tree_of(trees: Sequence[Tree]) -> Tree:
     """Return the tree over blocks, or other trees of one height."""
     while len(trees) > 1:
@@ -293,7 +298,7 @@ def take(elements: Elements, places: Sequence[int]) -> Tree:
             if isinstance(block, tuple)
             else (block.taken(inside),)
         )
-    return tree_of(taken if len(taken) <= WIDTH else _merged(taken))
+    return of_blocks(taken)
 
 
 def _leaf(tree: Tree, index: int) -> tuple[Block, int]:

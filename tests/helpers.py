@@ -16,10 +16,12 @@ __all__ = [
     "BLOCK_LENGTH",
     "assert_tree_is_sound",
     "blocks_of",
+    "children_of",
     "library_of",
     "on_device_of",
     "same_device",
     "shrink_blocks",
+    "tree_of",
     "watch_tidying",
 ]
 
@@ -30,6 +32,21 @@ def blocks_of(sequence: sa.ArraySequence[Any]) -> Blocks:
     """Return the blocks of a sequence: tuples of arrays, and runs of chunks of which no view has been made."""
     blocks: Blocks = sequence._blocks
     return blocks
+
+
+def tree_of(sequence: sa.ArraySequence[Any]) -> Any:
+    """Return what a sequence keeps its elements in."""
+    return sequence._elements
+
+
+def children_of(tree: Any) -> tuple[Any, ...]:
+    """Return the trees that make up a tree; none of a block."""
+    match tree:
+        case _tree.Branch():
+            return tree.children
+        case _tree.Stack():
+            return tree.below, tree.top
+    return ()
 
 
 def shrink_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
