@@ -536,6 +536,8 @@ class Program:
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Return the model as bytes, and the arguments of `prepare`; in a copy, it is prepared again."""
+        if self._options["session_options"] is not None:
+            raise TypeError("a program with session_options cannot be pickled or copied: onnxruntime's options cannot")
         device = self._device if self._library is None else self._library.device_name(self._device)
         xp = None if self._library is None else self._library.namespace.__name__
         return _prepared_again, (self._source.to_bytes(), xp, device, self._options)

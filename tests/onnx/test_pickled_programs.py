@@ -40,6 +40,14 @@ def test_options_travel():
     assert output.shapes == ((), ())
 
 
+def test_session_options_do_not_travel():
+    onnxruntime = pytest.importorskip("onnxruntime", reason="onnxruntime is not installed")
+    program = seqarray.onnx.prepare(text_model(LOOP), session_options=onnxruntime.SessionOptions())
+    refuses(TypeError, lambda: pickle.dumps(program), "session_options")
+    providers = seqarray.onnx.prepare(text_model(LOOP), providers=["CPUExecutionProvider"])
+    assert pickle.loads(pickle.dumps(providers)).run([integer(1), floats(1)])[1].tolist() == [2]
+
+
 def test_a_program_travels_to_another_process(tmp_path):
     (tmp_path / "program").write_bytes(pickle.dumps(seqarray.onnx.prepare(text_model(LOOP))))
     code = (

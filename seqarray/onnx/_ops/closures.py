@@ -287,7 +287,18 @@ def _bind_split(node: Node) -> Maker:
             elements.dtype = dtype
             values[output] = elements
 
-        return split_rows if split and axis == 0 else split_to_sequence
+        def split_into_rows(values: list[Any], execution: Any) -> None:
+            x = values[tensor]
+            length = x.shape[0]
+            if x.dtype not in allowed or length > _MANY_CHUNKS:
+                raise UnusualError
+            elements = Elements([x[place : place + 1] for place in range(length)])
+            elements.dtype = x.dtype
+            values[output] = elements
+
+        if axis:
+            return split_to_sequence
+        return split_rows if split else split_into_rows if keepdims else split_to_sequence
 
     return make
 
