@@ -13,6 +13,8 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
 
+import seqarray as sa
+
 if TYPE_CHECKING:
     from tests.cupy_host.counting import Counts
 
@@ -117,8 +119,10 @@ def collects_what_is_new(request: pytest.FixtureRequest) -> Iterator[None]:
 
 
 @pytest.fixture
-def recorder() -> Recorder:
-    """A namespace whose `calls` lists what has been called since the test began."""
+def recorder(monkeypatch: pytest.MonkeyPatch) -> Recorder:
+    """A namespace, known to slice into arrays of its own, whose `calls` lists what has been called in the test."""
+    library: Any = sa.sequence_empty(xp=RECORDER)._kind.library
+    monkeypatch.setattr(library, "may_slice_into_others", False)
     RECORDER.calls.clear()
     return RECORDER
 
