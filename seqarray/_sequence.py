@@ -47,9 +47,8 @@ class ArraySequence(Collection, Sequence[ArrayT_co]):
     """An immutable sequence of arrays of one element type, one array library and one device; shapes may differ.
 
     It is the value of ONNX's ``seq(tensor(...))``.  Every operator that changes a sequence returns a new one and shares
-    what has not changed: none copies `n` of anything, and an append takes as long at any length.  What is immutable is the
-    container: writing into ``s[i]`` is seen by every sequence that holds this array.  Such an array must keep
-    its shape and its dtype.
+    what has not changed, so that an append takes as long at any length.  What is immutable is the container: writing
+    into ``s[i]`` is seen by every sequence that holds this array.  Such an array must keep its shape and its dtype.
 
     Parameters
     ----------
@@ -76,7 +75,7 @@ class ArraySequence(Collection, Sequence[ArrayT_co]):
     alone; pickles and deep copies contain nothing else either.
 
     To make a long sequence, collect the arrays in a list and wrap that once: ``ArraySequence(arrays)`` takes about 0.05
-    microseconds for each NumPy array, a `sequence_insert` about one.
+    microseconds for each NumPy array that lies in the cache, a `sequence_insert` about one.
 
     A sequence is a `collections.abc.Sequence`, but no array: ``x in s``, ``s.index`` and ``s.count`` would need to
     compare arrays, and raise TypeError.
