@@ -1,145 +1,214 @@
-"""Plots of a result that answer a question at a glance, readable in black and white."""
+"""Plots of a result that answer a question at a glance, in colours that the colour-blind can tell apart."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from benchmarks import measure
 from benchmarks.cases import CASES
-from benchmarks.reporting import TAKEN, WAYS, best_peer, is_limit, is_ours, ratio_quartiles, suffix_of
+from benchmarks.reporting import by_question, is_limit, main_way
 
-#: Line and marker of each contender, different without colour.
+# The colours of Okabe and Ito.
+_BLACK, _ORANGE, _SKY, _GREEN, _BLUE, _VERMILION, _PURPLE = (
+    *("#000000", "#E69F00", "#56B4E9", "#009E73", "#0072B2", "#D55E00", "#CC79A7"),
+)
+_GREY = "#7F7F7F"
+
+#: Colour and marker of each contender.
 _STYLES = {
-    "seqarray": {"color": "black", "marker": "o", "linewidth": 2.0},
-    "seqarray, list": {"color": "black", "marker": "o", "linestyle": "--", "markerfacecolor": "white"},
-    "seqarray, construct + join": {"color": "black", "marker": "v", "linestyle": ":"},
-    "seqarray, all taken": {"color": "black", "marker": "+", "linestyle": "-."},
-    "numpy": {"color": "0.35", "marker": "s"},
-    "torch": {"color": "0.35", "marker": "^", "linestyle": "--"},
-    "torch (CUDA)": {"color": "0.35", "marker": "^", "linestyle": "--"},
-    "cupy": {"color": "0.35", "marker": "s"},
-    "onnxruntime": {"color": "0.55", "marker": "D", "linestyle": "-."},
-    "onnx-reference": {"color": "0.55", "marker": "x", "linestyle": ":"},
+    "seqarray": {"color": _BLUE, "marker": "o", "linewidth": 2.2},
+    "seqarray, list": {"color": _BLUE, "marker": "o", "linewidth": 2.2},
+    "seqarray, construct + join": {"color": _SKY, "marker": "v"},
+    "numpy": {"color": _ORANGE, "marker": "s"},
+    "cupy": {"color": _ORANGE, "marker": "s"},
+    "torch": {"color": _VERMILION, "marker": "^"},
+    "torch (CUDA)": {"color": _VERMILION, "marker": "^"},
+    "jax": {"color": _GREEN, "marker": "P"},
+    "dask": {"color": _BLACK, "marker": "X"},
+    "onnxruntime": {"color": _PURPLE, "marker": "D"},
+    "onnx-reference": {"color": _BLACK, "marker": "x"},
 }
-_STYLE_OF_OTHERS = {"color": "0.45", "marker": "*", "linestyle": "-"}
+_STYLE_OF_OTHERS = {"color": _GREY, "marker": "*"}
+
+#: The least distance of two labels, as a part of the height of the axes.
+_LABEL_GAP = 0.055
+
+#: x and y of a curve, from small to large x.
+Points = list[tuple[float, float]]
 
 
 def save(result: dict[str, Any], path: Path) -> None:
     """Write the picture; its kind follows from the name (.png, .svg, ...)."""
-    import matplotlib as mpl
-
-    mpl.use("Agg")
-    from matplotlib import pyplot as plt
-
-    figure, axes = plt.subplots(2, 2, figsize=(13, 18), height_ratios=(2, 4), layout="constrained")
-    timed = [entry["backend"] for entry in result["results"]]
-    backend = next((name for name in ("cupy", "numpy") if name in timed), timed[0] if timed else "numpy")
-    entries = [entry for entry in result["results"] if entry["backend"] == backend]
-    _bandwidth(axes[0, 0], entries)
-    _pieces(axes[0, 1], entries)
-    _growth(axes[1, 0], entries)
-    _ratios(axes[1, 1], entries)
-    machine = result["machine"]
-    figure.suptitle(f"{backend} arrays on {machine['gpu'] or machine['cpu']}, {machine['date'][:10]}")
+    figure = draw(result)
     figure.savefig(path, dpi=110)
-    plt.close(figure)
+
+
+def draw(result: dict[str, Any]) -> Any:
+    """Return the picture as a figure of matplotlib."""
+    from matplotlib.figure import Figure
+
+    rows = _ratio_rows(result)
+    height = 2.5 + 0.17 * len(rows)
+    figure = Figure(figsize=(13, 11 + height), layout="constrained")
+    grid = figure.add_gridspec(3, 2, height_ratios=(4.5, 4.5, height))
+    backends = [entry["backend"] for entry in result["results"]]
+    main = next((name for name in ("cupy", "numpy") if name in backends), backends[0] if backends else "numpy")
+    entries = [entry for entry in result["results"] if entry["backend"] == main and "skipped" not in entry]
+    _bandwidth(figure.add_subplot(grid[0, 0]), entries, main)
+    _growth(figure.add_subplot(grid[0, 1]), entries, main)
+    for column, backend in enumerate(dict.fromkeys((main, "torch" if "torch" in backends else main))):
+        on_backend = [e for e in result["results"] if e["backend"] == backend and "skipped" not in e]
+        _pieces(figure.add_subplot(grid[1, column]), on_backend, backend)
+    _ratios(figure.add_subplot(grid[2, :]), rows)
+    machine, found = result["machine"], [comparison for row in rows.values() for comparison in row]
+    faster = sum(comparison.upper < 1 for comparison in found)
+    figure.suptitle(
+        f"seqarray is faster than the fastest other library in {faster} of {len(found)} comparisons.\n"
+        f"{machine['gpu'] or machine['cpu']}, {machine['date'][:10]}"
+    )
+    return figure
 
 
 def _style(name: str) -> dict[str, Any]:
-    return _STYLES.get(name, _STYLE_OF_OTHERS)
+    return dict(_STYLES.get(name, _STYLE_OF_OTHERS))
 
 
-def _taking_part(entries: list[dict[str, Any]], plot: str) -> list[dict[str, Any]]:
-    names = {case.name for case in CASES if case.plot_by == plot}
-    return [entry for entry in entries if entry["case"] in names and "skipped" not in entry]
+def _curves(
+    entries: Sequence[dict[str, Any]], plot: str
+) -> Iterator[tuple[str, str, list[tuple[dict[str, Any], float]]]]:
+    """Yield case, contender and its (entry, median time) in every size: one curve for each case and contender."""
+    for case in CASES:
+        if case.plot_by != plot:
+            continue
+        curves: dict[str, list[tuple[dict[str, Any], float]]] = {}
+        for entry in (entry for entry in entries if entry["case"] == case.name):
+            for name, record in entry["contenders"].items():
+                if record.get("rotating"):
+                    curves.setdefault(name, []).append((entry, measure.quartiles(record["rotating"])[1]))
+        for name, curve in curves.items():
+            yield case.name, name, curve
 
 
-def _curves(entries: list[dict[str, Any]], mode: str = "rotating") -> dict[str, list[tuple[dict[str, Any], float]]]:
-    """Return the entries and median times of each contender."""
-    curves: dict[str, list[tuple[dict[str, Any], float]]] = {}
-    for entry in entries:
-        for name, record in entry["contenders"].items():
-            if record.get(mode):
-                curves.setdefault(name, []).append((entry, measure.quartiles(record[mode])[1]))
-    return curves
+def _lines(axes: Any, curves: dict[str, tuple[Points, dict[str, Any]]]) -> None:
+    """Draw curves and write the name of each beside its end, with room between the names."""
+    drawn = []
+    for name, (points, style) in curves.items():
+        points = sorted(points)
+        axes.plot([x for x, _ in points], [y for _, y in points], **style)
+        drawn.append((name, points[-1], style["color"]))
+    axes.get_xlim(), axes.get_ylim()  # which brings the scales up to date with the curves
+    to_axes = axes.transData + axes.transAxes.inverted()
+    ends = sorted((float(to_axes.transform(end)[1]), name, end, color) for name, end, color in drawn)
+    heights: list[float] = []
+    for place, *_ in ends:
+        heights.append(max(place, heights[-1] + _LABEL_GAP if heights else 0.0))
+    highest = 1.0 + _LABEL_GAP
+    for i in reversed(range(len(heights))):
+        highest = heights[i] = min(heights[i], highest - _LABEL_GAP)
+    for height, (_, name, end, color) in zip(heights, ends, strict=True):
+        axes.annotate(
+            name,
+            xy=end,
+            xytext=(1.03, height),
+            textcoords="axes fraction",
+            color=color,
+            fontsize="small",
+            va="center",
+            arrowprops={"arrowstyle": "-", "color": color, "linewidth": 0.5},
+            annotation_clip=False,
+        )
 
 
 def _finish(axes: Any, title: str, x: str, y: str) -> None:
     axes.set_title(title, loc="left")
     axes.set_xlabel(x)
     axes.set_ylabel(y)
-    axes.grid(True, which="major", color="0.88")
-    if axes.get_legend_handles_labels()[0]:
-        axes.legend(fontsize="x-small", framealpha=0.6)
+    axes.grid(True, which="major", color="0.9")
 
 
-def _bandwidth(axes: Any, entries: list[dict[str, Any]]) -> None:
-    for name, curve in _curves(_taking_part(entries, "bytes")).items():
-        sizes = [entry["bytes"] for entry, _ in curve]
-        rates = [entry["bytes"] / seconds / 1e9 for entry, seconds in curve]
+def _bandwidth(axes: Any, entries: Sequence[dict[str, Any]], backend: str) -> None:
+    curves: dict[str, tuple[Points, dict[str, Any]]] = {}
+    limits: dict[str, dict[float, float]] = {}
+    for _, name, curve in _curves(entries, "bytes"):
+        points = [(float(entry["bytes"]), entry["bytes"] / seconds / 1e9) for entry, seconds in curve]
         if is_limit(name):
-            style = {"color": "0.75", "linestyle": ":" if "fresh" in name else "-", "linewidth": 1.0}
-            style["linewidth"] = 1.0 if "1 thread," in name else 2.0
+            best = limits.setdefault("memcpy, fresh memory" if "fresh" in name else "memcpy, reused memory", {})
+            for x, y in points:
+                best[x] = max(y, best.get(x, 0.0))
         else:
-            style = dict(_style(name))
-        axes.plot(sizes, rates, label=name, **style)
+            curves[name] = points, _style(name)
+    for name, best in limits.items():
+        curves[name] = (
+            list(best.items()),
+            {"color": _GREY, "linestyle": "--" if "fresh" in name else "-", "marker": "_"},
+        )
     axes.set_xscale("log")
-    axes.set_ylim(bottom=0)
-    _finish(axes, "How near the machine's limit? Concat of 3 squares", "bytes of the result", "GB/s of result")
+    axes.set_ylim(0, 1.1 * max((y for points, _ in curves.values() for _, y in points), default=1.0))
+    _finish(
+        axes, "How near the machine's limit is a concat of 3 squares?", f"bytes of the result, {backend} arrays", "GB/s"
+    )
+    _lines(axes, curves)
 
 
-def _pieces(axes: Any, entries: list[dict[str, Any]]) -> None:
-    concat = [entry for entry in _taking_part(entries, "pieces") if entry["case"].startswith("concat")]
-    for name, curve in _curves(concat).items():
-        if not is_limit(name):
-            counts = [entry["pieces"] for entry, _ in curve]
-            axes.plot(counts, [seconds * 1e6 for _, seconds in curve], label=name, **_style(name))
-    axes.set_xscale("log")
-    axes.set_yscale("log")
-    _finish(axes, "What does a piece cost? Concat of rows of 64", "pieces", "microseconds")
-
-
-def _growth(axes: Any, entries: list[dict[str, Any]]) -> None:
-    for name, curve in _curves(_taking_part(entries, "growth")).items():
-        counts = [entry["pieces"] for entry, _ in curve]
-        label = "numpy (a list, and one concatenate)" if name == "numpy" else name
-        axes.plot(counts, [seconds * 1e3 for _, seconds in curve], label=label, **_style(name))
+def _pieces(axes: Any, entries: Sequence[dict[str, Any]], backend: str) -> None:
+    curves = {
+        name: ([(float(entry["pieces"]), seconds * 1e6) for entry, seconds in curve], _style(name))
+        for case, name, curve in _curves(entries, "pieces")
+        if case.startswith("concat") and not is_limit(name)
+    }
     axes.set_xscale("log")
     axes.set_yscale("log")
-    _finish(axes, "Does repeated insert stay linear?", "inserts", "milliseconds")
+    _finish(axes, "What does a concat of rows of 64 cost?", f"rows, {backend} arrays", "microseconds")
+    _lines(axes, curves)
 
 
-def _ratios(axes: Any, entries: list[dict[str, Any]]) -> None:
-    """Draw one line for every entry and way of calling seqarray: where each peer stands, seqarray being 1."""
-    rows = [
-        (entry, ours)
-        for entry in entries
-        for ours in WAYS
-        if ours != TAKEN and best_peer(entry) and entry["contenders"].get(ours, {}).get("rotating")
-    ]
+def _growth(axes: Any, entries: Sequence[dict[str, Any]], backend: str) -> None:
+    curves = {}
+    for case, name, curve in _curves(entries, "growth"):
+        style = _style(name) | {"linestyle": "-" if case == "append" else "--"}
+        points = [(float(entry["pieces"]), seconds * 1e3) for entry, seconds in curve]
+        curves[f"{name}, {case}"] = points, style
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    _finish(axes, "Does repeated insert stay linear?", f"inserts, {backend} arrays", "milliseconds")
+    _lines(axes, curves)
+
+
+def _ratio_rows(result: dict[str, Any]) -> dict[str, list[Any]]:
+    """Return the comparisons of the main way of calling seqarray, by case and size, in the order of the questions."""
+    rows: dict[str, list[Any]] = {}
+    for group in by_question(result).values():
+        for comparison in group:
+            if comparison.ours == main_way(comparison.entry):
+                rows.setdefault(f"{comparison.entry['case']}, {comparison.entry['size']}", []).append(comparison)
+    return rows
+
+
+def _ratios(axes: Any, rows: dict[str, list[Any]]) -> None:
+    """Draw a line for every case and size: seqarray's time over that of the fastest other library, on each backend."""
     seen = set()
-    for row, (entry, ours) in enumerate(reversed(rows)):
-        for name in entry["contenders"]:
-            if is_ours(name) or is_limit(name):
-                continue
-            quartiles = ratio_quartiles(entry, name, ours)
-            if quartiles is None:
-                continue
-            lower, middle, upper = quartiles
-            style = _style(name)
+    for row, found in enumerate(reversed(rows.values())):
+        for comparison in found:
+            backend = comparison.entry["backend"]
+            style = _style(backend)
             axes.errorbar(
-                middle,
+                comparison.ratio,
                 row,
-                xerr=[[middle - lower], [upper - middle]],
+                xerr=[[comparison.ratio - comparison.lower], [comparison.upper - comparison.ratio]],
                 fmt=style["marker"],
                 color=style["color"],
                 markersize=5,
-                label=None if name in seen else name,
+                label=None if backend in seen else f"{backend} arrays",
             )
-            seen.add(name)
-    axes.axvline(1.0, color="black", linewidth=1.0)
+            seen.add(backend)
+    axes.axvline(1.0, color=_BLACK, linewidth=1.0)
     axes.set_xscale("log")
-    labels = [f"{entry['case']}{suffix_of(ours)}, {entry['size']}" for entry, ours in reversed(rows)]
-    axes.set_yticks(range(len(rows)), labels, fontsize="x-small")
-    _finish(axes, "Is it faster? Left of the line seqarray is", "seqarray's time / this library's", "")
+    axes.set_ylim(-1, max(len(rows), 1))
+    axes.set_yticks(range(len(rows)), list(reversed(rows)), fontsize="x-small")
+    _finish(
+        axes, "Left of the line seqarray is faster than the fastest other library.", "seqarray's time / its time", ""
+    )
+    if seen:
+        axes.legend(fontsize="small", loc="best")
