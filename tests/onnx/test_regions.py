@@ -349,6 +349,41 @@ def test_weights_are_not_copied(monkeypatch):
     assert_close(program.run([floats([2], [3])]), [np.concatenate([weights * 2 + 1, weights * 3 + 1])])
 
 
+def test_external_data_in_a_body_of_a_region_is_read_by_seqarray(tmp_path, monkeypatch):
+    """onnxruntime is given the values, and no name of a file."""
+    seen = []
+
+    class Seen(onnxruntime.InferenceSession):
+        def __init__(self, content, options, providers):
+            seen.append(content)
+            super().__init__(content, options, providers=providers)
+
+    monkeypatch.setattr(onnxruntime, "InferenceSession", Seen)
+    model = text_model(
+        """agraph (float[N] x, bool c) => (float[N] y) {
+            y = If(c)<then_branch = yes () => (float[N] r) { v = Constant<value = float[1] {0}>() r = Mul(x, v) },
+                      else_branch = no () => (float[N] k) { k = Elu(x) }>
+        }"""
+    )
+    values = model.graph.node[0].attribute[0].g.node[0].attribute[0].t
+    values.Clear()
+    values.data_type, values.data_location = onnx.TensorProto.FLOAT, onnx.TensorProto.EXTERNAL
+    values.dims.append(1)
+    values.external_data.add(key="location", value="values.bin")
+    (tmp_path / "values.bin").write_bytes(floats(3).tobytes())
+    (tmp_path / "model.onnx").write_bytes(model.SerializeToString())
+    program = seqarray.onnx.prepare(tmp_path / "model.onnx")
+    assert set(engines(program).values()) == {"onnxruntime"}
+    assert program.run([floats(2), boolean(True)])[0].tolist() == [6]
+    assert len(seen) == 1
+    assert b"values.bin" not in seen[0]
+    values.external_data[0].value = "../values.bin"
+    (tmp_path / "inner").mkdir()
+    (tmp_path / "inner" / "model.onnx").write_bytes(model.SerializeToString())
+    refuses(ValueError, lambda: seqarray.onnx.prepare(tmp_path / "inner" / "model.onnx"), "../values.bin")
+    assert len(seen) == 1
+
+
 def test_an_initializer_that_an_input_replaces_is_read_from_the_input():
     model = text_model("agraph (float[N] x, float[1] w = {3}) => (float[N] y) { a = Selu(x) y = Mul(a, w) }")
     program = seqarray.onnx.prepare(model)
