@@ -67,7 +67,7 @@ def test_memory_is_that_of_the_results(backend):
 
 
 def test_the_whole_text_on_numpy(capsys, monkeypatch):
-    status, lines = printed(capsys, monkeypatch, "numpy", "nothing_of_that_name")
+    status, lines = printed(capsys, monkeypatch, "numpy", "nothing_of_that_name", "nor_of_this")
     assert status == 0
     text = "".join(importlib.import_module("this").s.splitlines(keepends=True)[:12])
     assert "".join(demo.zen().cipher) == text
@@ -84,7 +84,7 @@ def test_the_whole_text_on_numpy(capsys, monkeypatch):
     assert memory[1:] == ["none", map_memory, pad_memory, size, size, "equal"]
     assert sum(line.startswith("Equal to Python's lists: numpy; ") for line in lines) == 1
     assert "The words were views of the text, without a copy: numpy." in lines
-    assert "  nothing_of_that_name: not installed" in lines
+    assert "  not installed: nothing_of_that_name, nor_of_this" in lines
 
 
 @pytest.mark.backends("array-api-strict")

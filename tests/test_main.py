@@ -167,7 +167,7 @@ def test_a_library_whose_own_imports_fail_is_not_called_missing(tmp_path):
 @pytest.mark.skipif(os.name != "posix", reason="a closed pipe is told in another way")
 @pytest.mark.parametrize(
     ("arguments", "unbuffered"),
-    [([], ""), ([], "1"), (["run", "MODEL"], ""), (["run", "MODEL"], "1"), (["--help"], "")],
+    [([], ""), ([], "1"), (["run", "MODEL"], ""), (["run", "MODEL"], "1"), (["demo"], ""), (["--help"], "")],
 )
 def test_a_reader_that_has_gone_ends_it_quietly(arguments, unbuffered):
     model = str(SIMPLE / "test_sequence_model1" / "model.onnx")
@@ -345,6 +345,11 @@ def test_profile_prints_what_the_steps_took(model, capsys):
     assert "seconds" in lines[3]
     for operator in ("Neg", "SequenceErase", "Identity"):
         assert sum(operator in line for line in lines[4:]) == 1
+
+
+def test_a_lack_of_memory_is_told_in_one_line(model, capsys, monkeypatch):
+    monkeypatch.setattr("seqarray.onnx._cli.prepare", Mock(side_effect=MemoryError))
+    assert ran(capsys, model) == (2, [], "error: out of memory\n")
 
 
 def test_json_tells_what_the_lines_tell(model, capsys):

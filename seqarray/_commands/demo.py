@@ -23,7 +23,7 @@ import numpy as np
 
 import seqarray as sa
 from seqarray._blocks import held_arrays
-from seqarray._commands.libraries import Found, find_all, in_columns, shortened
+from seqarray._commands.libraries import NOT_INSTALLED, Found, find_all, in_columns, shortened
 from seqarray._libraries import library_of
 
 DESCRIPTION = "Take a ragged batch of text through every array library that is installed, and show what it took."
@@ -220,9 +220,12 @@ def run(_: argparse.Namespace) -> int:
     print(f"  {_beginning(_deciphered(outcomes))}", "", *in_columns(_STEPS.items()), "", sep="\n")
     print(*in_columns(table), _LEGEND, sep="\n")
     print(*_conclusion(libraries, outcomes, different, perf_counter() - begin), sep="\n")
-    problems = [found for found in libraries if found.problem]
+    absent = [found.name for found in libraries if found.problem == NOT_INSTALLED]
     failed = [(name, outcome.problem) for name, outcome in outcomes.items() if outcome.problem]
-    lines = [*((found.name, found.problem) for found in problems), *failed, *(("model", text) for text in missing)]
+    lines = [(found.name, found.problem) for found in libraries if found.problem and found.name not in absent]
+    lines += [*failed, *(("model", text) for text in missing)]
+    if absent:
+        lines.append((NOT_INSTALLED, ", ".join(absent)))
     print(*(shortened(f"  {name}: {text}") for name, text in lines), sep="\n")
     return int(bool(failed) or any(different.values()))
 

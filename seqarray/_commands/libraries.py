@@ -12,6 +12,9 @@ from seqarray._libraries import LIBRARIES, Library, resolve_library
 #: The number of columns into which everything that is printed fits.
 COLUMNS = 100
 
+#: The problem of a library that is not there, unlike one that is broken.
+NOT_INSTALLED = "not installed"
+
 
 class Found(NamedTuple):
     """A library that seqarray knows, and whether it is usable.
@@ -49,7 +52,7 @@ def find(name: str) -> Found:
         assert library is not None
         reason = library.why_unusable()
     except ModuleNotFoundError as error:
-        return Found(name, version, None, "not installed" if error.name == name else _reason(error))
+        return Found(name, version, None, NOT_INSTALLED if error.name == name else _reason(error))
     except Exception as error:  # broken drivers raise errors of many types; the other libraries are shown anyway
         return Found(name, version, None, _reason(error))
     return Found(name, version, None, f"no usable GPU ({reason})") if reason else Found(name, version, library, "")

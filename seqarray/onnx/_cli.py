@@ -100,8 +100,8 @@ def run(options: argparse.Namespace) -> int:
             return _run(options)
     except BrokenPipeError:  # the standard output is closed
         raise
-    except (ImportError, IndexError, OSError, TypeError, ValueError) as error:
-        print("error: " + " ".join(str(error).split()), file=sys.stderr)
+    except (ImportError, IndexError, MemoryError, OSError, TypeError, ValueError) as error:
+        print("error: " + " ".join(str(error).split() or ["out of memory"]), file=sys.stderr)
         return 2
 
 

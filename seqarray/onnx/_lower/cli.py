@@ -64,8 +64,8 @@ def run(options: argparse.Namespace) -> int:
                 print(f"{kind} {value.name}: {value_type(value.type, value.name)}")
     except BrokenPipeError:  # the standard output is closed
         raise
-    except (IndexError, OSError, TypeError, ValueError) as error:
-        print("error: " + " ".join(str(error).split()), file=sys.stderr)
+    except (IndexError, MemoryError, OSError, TypeError, ValueError) as error:
+        print("error: " + " ".join(str(error).split() or ["out of memory"]), file=sys.stderr)
         return 2
     return 0
 
