@@ -42,8 +42,10 @@ def join(blocks: Blocks, axis: int, stack: bool, kind: Kind, out: JAXArray = Non
     arrays = to_pieces(blocks, axis, stack)
     if out is not None or len(arrays) == 1 or not _are_plain(arrays, kind):
         return standard.join(blocks, axis, stack, kind, out)
-    check_joinable(shapes_of(blocks), axis, operator="concat_from_sequence", stack=stack)
-    if len(arrays) > MOST and _are_copied_by_numpy(arrays, kind):
+    shapes = shapes_of(blocks)
+    check_joinable(shapes, axis, operator="concat_from_sequence", stack=stack)
+    # A join of arrays of one shape takes a few programs, whatever their number, and of others one for each group.
+    if len(arrays) > MOST and shapes.count(shapes[0]) != len(shapes) and _are_copied_by_numpy(arrays, kind):
         hosted = tuple(map(np.asarray, arrays))
         return _from_numpy([numpy.join((hosted,), axis, stack, kind_of(hosted[0]))], arrays, kind)[0]
     join_group = _stacked if stack else _concatenated

@@ -97,7 +97,7 @@ def test_few_programs_are_compiled_however_many_pieces_there_are(compiled):
     y = jax.device_put(np.zeros((320, 3), np.float32))
     for call, most in (
         (lambda: sa.concat_from_sequence(ragged, axis=0), 0),
-        (lambda: sa.concat_from_sequence(equal, axis=0, new_axis=1), 0),
+        (lambda: sa.concat_from_sequence(equal, axis=0, new_axis=1), 6),
         (lambda: sa.split_to_sequence(x, lengths), 0),
         (lambda: sa.split_to_sequence(y, 1), 1),
         (lambda: sa.split_to_sequence(y, 3), 2),
