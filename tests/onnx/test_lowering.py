@@ -12,6 +12,7 @@ from onnx import helper, numpy_helper
 import seqarray as sa
 import seqarray.onnx
 from seqarray.__main__ import main
+from seqarray.onnx._lower import builder
 from seqarray.onnx._test_data import read_folder
 from tests.onnx.helpers import boolean, floats, integer, refuses, text_model
 from tests.onnx.random_graphs import random_inputs, random_model
@@ -347,6 +348,23 @@ def test_errors_of_sequences_are_those_of_their_operators():
 
 def test_an_input_of_a_sequence_needs_the_number_of_its_tensors():
     refuses(ValueError, lambda: sa.onnx.lower(text_model(MAP)), "'s'", "number of tensors")
+
+
+EXPANDING = {
+    "iterations": """agraph (int64 n, float[N] x) => (float[N] y, seq(float[]) t) { s = SequenceEmpty()
+        y, t = Loop(n, "", x, s)<body = b (int64 i, bool c, float[N] v, seq(float[]) a) => (bool d, float[N] w,
+        seq(float[]) e) { d = Identity(c) w = Identity(v) e = Identity(a) }> }""",
+    "chunks": "agraph (int64 n, float[N] x) => (seq(float[]) s) { s = SplitToSequence(x) }",
+    "chunks of a size": "agraph (int64 n, float[N] x) => (seq(float[]) s) { two = Constant<value_int = 2>() "
+    "s = SplitToSequence(x, two) }",
+}
+
+
+@pytest.mark.parametrize("name", EXPANDING)
+def test_what_expands_without_end_is_refused(name, monkeypatch):
+    monkeypatch.setattr(builder, "MAX_WORK", 5000)
+    model = text_model(EXPANDING[name])
+    refuses(ValueError, lambda: sa.onnx.lower(model, {"n": integer(1 << 40), "x": (1 << 40,)}), "node", "5000")
 
 
 # The command line

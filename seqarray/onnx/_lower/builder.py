@@ -25,6 +25,9 @@ MAX_ITEMS = 1024
 #: How many nodes a lowered model may have: loops are unrolled.
 MAX_NODES = 50_000
 
+#: How much may be lowered: nodes, iterations and elements of sequences count one each.
+MAX_WORK = 250_000
+
 #: Operators that give something else each time, and are not computed beforehand.
 _RANDOM = frozenset(
     "Bernoulli Dropout Multinomial RandomNormal RandomNormalLike RandomUniform RandomUniformLike".split()
@@ -115,6 +118,13 @@ class Builder:
     _node_names: set[str] = field(default_factory=set)
     _programs: dict[bytes, Program] = field(default_factory=dict)
     _n_nodes: int = 0
+    _work: int = 0
+
+    def count(self, amount: int, label: str) -> None:
+        """Raise a ValueError if too much has been lowered: loops and functions expand."""
+        self._work += amount
+        if self._work > MAX_WORK:
+            raise ValueError(f"{label}: there are more than {MAX_WORK} nodes, iterations and elements to lower")
 
     def fresh(self, name: str) -> str:
         """Return a name that no value has yet: the given one, or one with a number behind it."""

@@ -15,7 +15,7 @@ from seqarray.onnx._load.inlining import substitute_attributes
 from seqarray.onnx._load.model import MAX_NESTING, domain_of, graphs_of, opsets_of
 from seqarray.onnx._load.pruning import captured_names, names_read
 from seqarray.onnx._load.tensor_protos import DataFolder, array_of, dense_array_of, tensor_of
-from seqarray.onnx._lower.builder import MAX_ITEMS, MAX_NODES, Builder, Tensor, Tensors, Value
+from seqarray.onnx._lower.builder import MAX_ITEMS, Builder, Tensor, Tensors, Value
 from seqarray.onnx._lower.sequences import SEQUENCE_OPERATORS, stack, take
 from seqarray.onnx._ops.constant import constant_value
 from seqarray.onnx._ops.node import Node, schema_of
@@ -66,6 +66,7 @@ class Lowering:
         schema = schema_of(proto.op_type, scope.opsets.get(domain, 0), domain)
         version = schema.since_version if schema is not None else scope.opsets.get(domain, 0)
         label = f"lower: {scope.prefix}node {index} ({proto.op_type}-{version}{name})"
+        self._builder.count(1 + len(proto.input), label)
         if scope.attributes is not None:
             proto = substitute_attributes(proto, scope.attributes)
         inputs = [_found(values, name, label) if name else None for name in proto.input]
@@ -261,8 +262,7 @@ class Lowering:
                 known = builder.value_of(condition, f"{label}: the condition of iteration {number}")
                 if not known.item():
                     break
-            if number > MAX_NODES:
-                raise ValueError(f"{label}: it has more than {MAX_NODES} iterations")
+            builder.count(1, label)
             given = [builder.constant(np.asarray(number)), condition or builder.constant(np.asarray(True)), *carried]
             around = values | dict(zip((value.name for value in body.input), given, strict=True))
             condition, *outputs = self.graph(body, around, inner)
@@ -290,6 +290,7 @@ class Lowering:
         length = builder.length_of(scanned[0], axes[0], f"{label}: input {len(states)}")
         inner = self._inner(scope, label)
         for number in range(length):
+            builder.count(1, label)
             items = [
                 take(builder, x, length - 1 - number if backward else number, axis, label)
                 for x, axis, backward in zip(scanned, axes, backwards, strict=True)

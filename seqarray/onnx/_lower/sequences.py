@@ -143,9 +143,17 @@ def split_to_sequence(builder: Builder, node: Node, inputs: Sequence[Value]) -> 
     drops = node.attribute("keepdims", int, 1) == 0 and (
         split is None or (node.applies_keepdims and split.ndim == 0 and split == 1)
     )
+    builder.count(length if drops else chunk_count(split, length), label)
     if drops:
         return [Tensors(tuple(take(builder, x, index, axis, label) for index in range(length)), x.element_type)]
     return [Tensors(split_tensor(builder, x, axis, _sizes_of(split, axis, length, label), label), x.element_type)]
+
+
+def chunk_count(split: Any, length: int) -> int:
+    """Return how many chunks there are at most."""
+    if split is None or split.ndim:
+        return length if split is None else int(split.size)
+    return length // max(1, int(split)) + 1
 
 
 def _sizes_of(split: Any, axis: int, length: int, label: str) -> list[int]:
