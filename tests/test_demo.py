@@ -4,6 +4,7 @@ import codecs
 import importlib
 import re
 
+import numpy as np
 import pytest
 
 import seqarray as sa
@@ -64,6 +65,12 @@ def test_memory_is_that_of_the_results(backend):
         }
     else:
         assert outcome.memory == {"map": (17 * 4, 4), **expected}
+
+
+def test_memory_that_results_share_is_counted_with_the_first():
+    array, held = np.zeros(4, dtype=np.int32), set()
+    assert demo._new_memory([array, array[:2]], held) == (16, 1)
+    assert demo._new_memory([array[1:], np.zeros(2, dtype=np.int32)], held) == (8, 1)
 
 
 def test_the_whole_text_on_numpy(capsys, monkeypatch):
