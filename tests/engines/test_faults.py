@@ -62,7 +62,7 @@ def test_a_fault_in_a_copy_or_a_split_reaches_the_caller(arrays, fault):
 
 
 def test_a_fault_is_raised_in_the_name_of_the_onnx_operator(arrays, fault):
-    with pytest.raises(type(fault), match="a planted fault$"):
+    with pytest.raises(type(fault), match=r"a planted fault$"):
         sa.opset.run("ConcatFromSequence", [arrays], {"axis": 0}, opset=17)
 
 
