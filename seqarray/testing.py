@@ -1,4 +1,4 @@
-"""Strict comparison of arrays and sequences, for tests."""
+"""Strict comparison of arrays and sequences, for tests, and timing of a function on several libraries."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ from seqarray._dtypes import ONNX_TYPES, element_type_of, native
 from seqarray._kind import as_array
 from seqarray._libraries import Array, library_of, same_device
 from seqarray._sequence import ArraySequence, as_sequence
+from seqarray._speed import Speeds, compare_speed
 
-__all__ = ["assert_arrays_equal", "assert_sequences_equal", "to_numpy"]
+__all__ = ["Speeds", "assert_arrays_equal", "assert_sequences_equal", "compare_speed", "to_numpy"]
 
 
 def assert_sequences_equal(actual: Any, expected: Any) -> None:
