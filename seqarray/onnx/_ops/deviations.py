@@ -245,7 +245,8 @@ def deviates_in_onnxruntime(proto: onnx.NodeProto) -> bool:
         case "DFT" | "STFT":  # It sums in single precision.
             return True
         case "Attention":
-            return len(proto.output) > 3 and bool(proto.output[3])
+            # The products of queries and keys differ, and it refuses lengths of keys beside a mask of four axes.
+            return bool(proto.output[3:4] and proto.output[3]) or bool(proto.input[6:7] and proto.input[6])
         case "MaxUnpool":
             return len(proto.input) > 2 and bool(proto.input[2])
         case "ConvInteger":
