@@ -31,8 +31,8 @@ def blocks_of(page: str) -> list[str]:
 
 WITH_BLOCKS = [page for page in PAGES if blocks_of(page)]
 
-#: Compilers take long, on every Python alike.
-SLOW = {"compiling.md"}
+#: Compilers take long, on every Python alike; which results are views, and of what memory, is up to the engines.
+MARKS = {"compiling.md": pytest.mark.thorough, "memory.md": pytest.mark.engine, "ten_minutes.md": pytest.mark.engine}
 
 
 def skip_without(names: set[str]) -> None:
@@ -50,9 +50,7 @@ def test_every_page_with_code_is_tested() -> None:
 
 
 @pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors:UserWarning")
-@pytest.mark.parametrize(
-    "page", [pytest.param(page, marks=[pytest.mark.thorough] if page in SLOW else []) for page in WITH_BLOCKS]
-)
+@pytest.mark.parametrize("page", [pytest.param(page, marks=MARKS.get(page, ())) for page in WITH_BLOCKS])
 def test_the_blocks_print_what_they_show(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     blocks = blocks_of(page)
     skip_without(
