@@ -62,6 +62,15 @@ def test_it_holds_the_licence(wheel):
     assert len(licences) == 1
 
 
+def test_a_package_index_gets_the_text_without_the_picture(wheel):
+    with ZipFile(wheel) as archive:
+        (name,) = [name for name in archive.namelist() if name.endswith("/METADATA")]
+        text = archive.read(name).decode()
+    assert "Ragged batches for any array library" in text
+    assert "picture>" not in text
+    assert ".svg" not in text
+
+
 def test_kernel_sources_of_the_package_are_taken_along(tmp_path):
     project = tmp_path / "project"
     project.mkdir()
