@@ -52,6 +52,8 @@ class Branch:
     def find(self, index: int) -> tuple[int, int]:
         """Return the number of the child with the element at `index`, and the place in it."""
         ends = self.ends
+        if index < ends[0]:
+            return 0, index
         # Written out, since torch.compile cannot trace bisect_right.
         number, beyond = 0, len(ends) - 1
         while number < beyond:
@@ -76,6 +78,8 @@ class Branch:
         ends, last = self.ends, number == len(children) - 1
         children = children[:number] + changed + children[number + 1 :]
         if len(children) <= WIDTH:
+            if len(changed) == 1:
+                return (Branch(children, ends[:number] + [end + by for end in ends[number:]]),)
             end = ends[number - 1] if number else 0
             inside = [end := end + len(tree) for tree in changed]
             ends = ends[:number] + inside + [end + by for end in ends[number + 1 :]]
@@ -219,9 +223,16 @@ def erase(elements: Elements, index: int) -> Elements:
     """Return the elements without the one at `index`."""
     if isinstance(elements, Stack):
         if index < elements.begin > 1:
-            return Stack(_lowered(tree_of(_erased(elements.below, index))), elements.begin - 1, elements.top)
+            return Stack(_without(elements.below, index), elements.begin - 1, elements.top)
         elements = elements.whole()
-    return _lowered(tree_of(_erased(elements, index)))
+    return _without(elements, index)
+
+
+def _without(tree: Tree, index: int) -> Tree:
+    if index == 0 and not isinstance(tree, Branch):
+        return _part(tree, slice(1, None))
+    rest = _erased(tree, index)
+    return _lowered(rest[0] if len(rest) == 1 else tree_of(rest))
 
 
 def _erased(tree: Tree, index: int) -> tuple[Tree, ...]:
