@@ -150,6 +150,13 @@ def _rejoined(nbytes: int) -> dict[str, Any]:
     }
 
 
+def _uneven_sizes(length: int, count: int) -> list[int]:
+    """Return sizes that make up a length."""
+    cuts = np.sort(np.random.default_rng(4).integers(0, length + 1, count - 1))
+    sizes: list[int] = np.diff(cuts, prepend=0, append=length).tolist()
+    return sizes
+
+
 #: Rows of a ragged batch, and the longest of them.
 _BATCHES = (1_000, 200_000)
 _LONGEST = 19
@@ -318,6 +325,16 @@ CASES = [
         quick=("into 1000",),
     ),
     Case(
+        "split-uneven",
+        "split of (100 000, 16) on axis 0 by a list of uneven sizes",
+        "split",
+        {"into 10000": lambda rng: (floats(rng, 100_000, 16), _uneven_sizes(100_000, 10_000), 0)},
+        {"into 10000": (10_000, 100_000 * 64)},
+        threads=True,
+        quick=("into 10000",),
+        backends=("numpy", "cupy", "torch"),
+    ),
+    Case(
         "split-views",
         "split of (10 000, 64) into 10 000 without a copy",
         "split_views",
@@ -380,8 +397,8 @@ CASES = [
         "push-pop",
         "500 inserts and 500 erases at the end of a long sequence",
         "push_and_pop",
-        {f"n = {n}": lambda rng, n=n: (n, floats(rng, 3)) for n in (1_000, 64_000)},
-        {f"n = {n}": (n, 0) for n in (1_000, 64_000)},
+        {f"n = {n}": lambda rng, n=n: (n, floats(rng, 3)) for n in (1_000, 64_000, 1_000_000)},
+        {f"n = {n}": (n, 0) for n in (1_000, 64_000, 1_000_000)},
         quick=("n = 1000",),
         backends=("numpy",),
     ),
