@@ -255,7 +255,7 @@ def test_random_cases_of_every_variant(rig: Rig) -> None:
 
 
 def test_random_cases_of_many_variants(rig: Rig) -> None:
-    launched = run_random_cases(rig, SmallLauncher, 150, most=60, longest=200)
+    launched = run_random_cases(rig, SmallLauncher, 300, most=60, longest=200)
     assert 2 * len(launched) > len(set(all_variants(SmallLauncher)))
 
 
