@@ -19,6 +19,8 @@ class NumPy(Library):
     def concat(self, arrays: list[np.ndarray], axis: int) -> Work:
         return lambda: np.concatenate(arrays, axis)
 
+    first_concat = concat  # the answer that those who compile are checked by
+
     def stack(self, arrays: list[np.ndarray], axis: int) -> Work:
         return lambda: np.stack(arrays, axis)
 
