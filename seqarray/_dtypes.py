@@ -146,7 +146,6 @@ def fill_of(value: Any, element_type: str, dtype: Any, *, operator: str) -> np.n
         return np.zeros((), dtype) if value == 0 else np.asarray(value, dtype=dtype)
     if element_type == "string":
         fits = isinstance(value, str) or (isinstance(value, int) and value == 0)
-        value = value or ""
     elif element_type == "bool":
         fits = isinstance(value, int) and value in (0, 1)
     elif "int" in element_type:
@@ -156,12 +155,13 @@ def fill_of(value: Any, element_type: str, dtype: Any, *, operator: str) -> np.n
     if not fits:
         raise TypeError(f"{operator}: fill_value is {value!r} ({type(value).__name__}); {element_type} cannot hold it")
     if element_type == "string":
-        return np.asarray(value, dtype=object)
+        return np.asarray(value or "", dtype=object)
     known = element_type in STANDARD_TYPES or element_type == "float16"
     # Without ml_dtypes, other libraries have the types that it adds.
     numpy_dtype = element_type if known else extension_dtype(element_type) or "float64"
     with np.errstate(over="ignore"), suppress(OverflowError):
         fill = np.asarray(value).astype(numpy_dtype)
-        if int(fill) == value if "int" in element_type else np.isfinite(fill) == isfinite(value):
+        same = int(fill) == value if "int" in element_type else np.isfinite(fill) == isfinite(value)
+        if same and np.isnan(fill) == (value != value):  # noqa: PLR0124  (true of nan alone)
             return fill
     raise ValueError(f"{operator}: fill_value is {value!r}, which is out of range for {element_type}")

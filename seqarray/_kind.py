@@ -189,5 +189,13 @@ def kind_of_copies(kind: Kind) -> Kind:
     return _changed(kind, dtype=kind.dtype, exact=True, array_type=array_type, device=kind.device)
 
 
+def kind_of_width(kind: Kind, width: int) -> Kind:
+    """Return the kind of text of fixed width, wide enough for so many characters."""
+    dtype = np.promote_types(kind.dtype, f"U{width}")
+    if dtype == kind.dtype:
+        return kind
+    return _changed(kind, dtype=dtype, exact=False, array_type=None, device=kind.device)
+
+
 def _changed(kind: Kind, *, dtype: Any, exact: bool, array_type: type | None, device: Device) -> Kind:
     return Kind(kind.element_type, library=kind.library, dtype=dtype, device=device, array_type=array_type, exact=exact)

@@ -14,7 +14,7 @@ from seqarray._blocks import Block, Blocks, held_arrays, settled, to_arrays, tri
 from seqarray._engines import engine_for, numpy_copies, pool
 from seqarray._kind import Kind, kind_of
 from seqarray._libraries import NUMPY, Array, Device, Library
-from seqarray._views import AnyRun, PackedRun
+from seqarray._views import AnyRun, PackedRun, Run
 
 OPERATOR = "ArraySequence.to"
 
@@ -34,7 +34,7 @@ def move(blocks: Blocks, kind: Kind, library: Library, device: Device, copy: boo
     if source is library and (
         device is kind.device or all(source.is_on(array, device) for array in held_arrays(blocks))
     ):
-        return engine_for(kind, OPERATOR).pack(to_arrays(blocks), kind) if copy is True else blocks
+        return _copied(blocks, kind, OPERATOR) if copy is True else blocks
     blocks = settled(blocks)
     if source.has_numpy_dtypes and library.has_numpy_dtypes:
         dtype = kind.dtype  # also text and other types without an ONNX name
@@ -70,7 +70,7 @@ def cast(blocks: Blocks, kind: Kind, element_type: str, *, operator: str) -> Blo
     """Return the elements in another element type; raise a TypeError where values would be lost."""
     library: Any = kind.library
     if element_type == kind.element_type:
-        return engine_for(kind, operator).pack(to_arrays(blocks), kind)
+        return _copied(blocks, kind, operator)
     if "string" in (element_type, kind.element_type):
         raise TypeError(f"{operator}: {kind.element_type} is not converted to {element_type}; text is no number")
     if kind.element_type.startswith("complex") and not element_type.startswith("complex"):
@@ -154,7 +154,7 @@ def _from_host(blocks: Blocks, kind: Kind, library: Library, dtype: Any, device:
     convert_packed = partial(convert, copy=None)  # packing copies
     if library.is_on_host(device):
         if copy is True and (library.views_host(device) or library.wraps(NUMPY)):
-            return _converted(engine_for(kind, OPERATOR).pack(to_arrays(blocks), kind), convert_packed)
+            return _converted(_copied(blocks, kind, OPERATOR), convert_packed)
         return _converted(blocks, partial(convert, copy=copy))
 
     def staging_memory(shape: tuple[int, ...], dtype: Any) -> Array:
@@ -180,9 +180,26 @@ def _by_dlpack(blocks: Blocks, kind: Kind, library: Library, copy: bool | None) 
     source: Any = kind.library
     _check_movable(blocks, source, copy)
     if copy is True:
-        blocks = engine_for(kind, OPERATOR).pack(to_arrays(blocks), kind)
+        blocks = _copied(blocks, kind, OPERATOR)
     from_dlpack = library.namespace.from_dlpack
     return _converted(blocks, lambda arrays: [from_dlpack(source.resolved(array)) for array in arrays])
+
+
+def _copied(blocks: Blocks, kind: Kind, operator: str) -> Blocks:
+    """Return copies of the elements: chunks of one array are copied together."""
+    engine, library = engine_for(kind, operator), kind.library
+    assert library is not None
+    parts = trimmed(blocks)
+    if any(isinstance(part, tuple) for part in parts):
+        return engine.pack(to_arrays(blocks), kind)
+    copies: list[Block] = []
+    for run in parts:
+        assert not isinstance(run, tuple)
+        if library.slices_are_copies or not isinstance(run, Run) or run.cut.packed:
+            copies.append(run.around(engine.duplicate(run.base, kind)))
+        else:
+            copies += engine.split(run.base, run.cut, run.starts, run.stops, kind)
+    return tuple(copies)
 
 
 def _converted(blocks: Blocks, convert: Callable[[Sequence[Array]], list[Array]]) -> Blocks:

@@ -198,8 +198,9 @@ def copy_segments(target: NumPyArray, source: NumPyArray, segments: Segments, fi
         copy = _copy_by_index
         if not target.dtype.hasobject and source.flags.c_contiguous:
             # An index of plain items is faster than one of rows.
+            dtype = target.dtype
             target, source = target.reshape(-1).view(f"V{width}"), source.reshape(-1).view(f"V{width}")
-            fill = None if fill is None else np.full(width // fill.itemsize, fill).view(f"V{width}")[0]
+            fill = None if fill is None else np.full(width // dtype.itemsize, fill, dtype).view(f"V{width}")[0]
     segments = segments.cut(rows)
     offsets = offsets_of(segments.lengths)
     firsts = np.unique(offsets[:-1].searchsorted(np.arange(0, offsets[-1], rows), side="right") - 1).tolist()

@@ -23,10 +23,10 @@ from seqarray._arguments import (
     raise_named,
 )
 from seqarray._blocks import Blocks, lengths_of, shapes_of, to_arrays
-from seqarray._dtypes import fill_of, itemsize_of
+from seqarray._dtypes import element_type_of, fill_of, itemsize_of
 from seqarray._engines import engine_for
 from seqarray._engines.segments import Integers, Segments, offsets_of
-from seqarray._kind import Kind, kind_of_copies
+from seqarray._kind import Kind, kind_of_copies, kind_of_width
 from seqarray._libraries import NUMPY, Array, library_of, resolve_library, same_device
 from seqarray._operators.joining import view_of
 from seqarray._operators.splitting import as_blocks, splittable, views
@@ -250,11 +250,17 @@ def pad_sequence(
     on_left = _is_left(side, operator)
     sequence, axis = _joinable(sequence, axis, operator)
     kind, blocks = sequence._kind, sequence._blocks
+    if isinstance(getattr(fill_value, "shape", None), tuple) and not isinstance(fill_value, np.generic):
+        raise TypeError(f"{operator}: fill_value is {describe(fill_value)}; expected a Python number, bool or str")
     fill = fill_of(fill_value, kind.element_type, kind.dtype, operator=operator)
+    if isinstance(kind.dtype, np.dtype) and kind.dtype.kind == "U":
+        kind = kind_of_width(kind, len(fill.item()))
     lengths = lengths_of(blocks, axis, operator=operator)
     padded = longest = int(lengths.max())
     if length is not None:
         padded = integer(length, operator=operator, name="length")
+        if padded < 0:
+            raise ValueError(f"{operator}: length is {padded}; it must not be negative")
         if padded < longest:
             index = int(lengths.argmax())
             raise ValueError(
@@ -438,7 +444,15 @@ def sequence_mask(lengths: AnyIntegers, /, *, length: int | None = None, xp: Any
     namespace = library.namespace
     with library.on_device(device):
         dtype = library.widest_integer(device)
+        if (
+            host is None
+            and element_type_of(getattr(lengths, "dtype", None)) in ("uint32", "uint64")
+            and not library.is_lazy(lengths)
+        ):
+            # The widest integer may not hold them.
+            host = integers_of(lengths, operator=operator, name="lengths")
         if host is not None:
+            host = np.minimum(host, padded)
             lengths = library.from_host([host], dtype, device, copy=None, operator=operator)[0]
         try:
             places = namespace.arange(padded, dtype=dtype, **library.creation_options(device))

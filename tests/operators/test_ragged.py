@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -342,6 +343,12 @@ WRONG = [
     (lambda: sa.pad_sequence([]), ValueError, "pad_sequence: the sequence is empty"),
     (lambda: sa.pad_sequence([np.zeros(1)], side="top"), ValueError, "pad_sequence: side is 'top'"),
     (lambda: sa.pad_sequence([np.zeros((1, 2)), np.zeros((1, 3))]), ValueError, "pad_sequence: element 1 has shape"),
+    (
+        lambda: sa.pad_sequence([ONE], fill_value=np.asarray(3)),
+        TypeError,
+        r"fill_value is array\(3\) .*expected a Python",
+    ),
+    (lambda: sa.pad_sequence([ONE], length=-1), ValueError, "pad_sequence: length is -1"),
     (lambda: sa.unpad_sequence(TWO, [1]), ValueError, "unpad_sequence: there are 1 lengths for 2 rows"),
     (lambda: sa.unpad_sequence(TWO, [1, 4]), ValueError, r"unpad_sequence: lengths\[1\] is 4; .*\[0, 3\]"),
     (lambda: sa.unpad_sequence(TWO, [-1, 1]), ValueError, r"unpad_sequence: lengths\[0\] is -1"),
@@ -369,3 +376,36 @@ WRONG = [
 def test_what_is_refused(call: Any, error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         call()
+
+
+def test_text_of_fixed_width_is_padded(backend: Backend) -> None:
+    if backend.name not in ("numpy", "dask"):
+        return
+    for sequence in ([["a"], ["b", "cc"]], [["a"], ["b"]]):
+        arrays = [backend.array(np.asarray(texts)) for texts in sequence]
+        for fill in ("", "long"):
+            padded = to_numpy(sa.pad_sequence(arrays, fill_value=fill))
+            width = max(map(len, sequence))
+            assert padded.tolist() == [texts + [fill] * (width - len(texts)) for texts in sequence]
+
+
+def test_masks_of_lengths_beyond_the_widest_integer(backend: Backend) -> None:
+    if backend.name == "dask":
+        return
+    with backend.current():
+        if backend.holds("uint32"):
+            mask = to_numpy(sa.sequence_mask(backend.array([2**31 + 5, 2], "uint32"), length=3))
+            assert mask.tolist() == [[True] * 3, [True, True, False]]
+        if backend.holds("uint64"):
+            with pytest.raises(ValueError, match="sequence_mask: lengths holds 9223372036854775808; int64 cannot"):
+                sa.sequence_mask(backend.array([2**63, 2], "uint64"), length=3)
+
+
+def test_infinity_does_not_become_nan(backend: Backend) -> None:
+    if not backend.holds("float8_e4m3fn"):
+        return
+    with backend.current():
+        arrays = [backend.array(np.ones(n).astype(ml_dtypes.float8_e4m3fn)) for n in (1, 2)]
+        with pytest.raises(ValueError, match="pad_sequence: fill_value is inf, which is out of range"):
+            sa.pad_sequence(arrays, fill_value=float("inf"))
+        assert np.isnan(to_numpy(sa.pad_sequence(arrays, fill_value=float("nan")))[0, 1].astype(float))

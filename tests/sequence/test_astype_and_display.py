@@ -125,3 +125,11 @@ def test_the_line_of_many_chunks_tells_how_long_they_are() -> None:
     shown = "<ArraySequence of 7 float64 arrays, numpy on cpu: (2, 4), (0, 4), (1, 4), (1, 4), (1, 4), (1, 4), ..."
     assert repr(chunks) == f"{shown}, lengths 0 to 4 on axis 0>"
     assert repr(sa.split_to_sequence(np.zeros(7))).endswith("(1,), ...>")
+
+
+def test_copies_of_chunks_of_one_array_are_one(count_calls: Any) -> None:
+    chunks = sa.unpack(np.arange(20.0).reshape(10, 2), [1, 1, 4, 9])
+    for copied in (chunks.astype("float64"), chunks.to(copy=True)):
+        sa.testing.assert_sequences_equal(copied, chunks)
+        assert not np.shares_memory(copied[1], chunks[1])
+        assert copied.nbytes_held == copied.nbytes
