@@ -157,19 +157,28 @@ def _readable_array(value: Any, element_types: Collection[str], *, operator: str
     return value
 
 
-def check_array(value: Any, element_types: Collection[str] = _INTEGER_TYPES, *, operator: str, name: str) -> None:
+def check_array(
+    value: Any,
+    element_types: Collection[str] = _INTEGER_TYPES,
+    *,
+    operator: str,
+    name: str,
+    expected: str = "an integer",
+) -> None:
     """Check that a value is an array, of integers unless other element types are given."""
     try:
         library_of(value)
     except TypeError:
-        raise TypeError(f"{operator}: {name} is {describe(value)}; expected an integer") from None
+        raise TypeError(f"{operator}: {name} is {describe(value)}; expected {expected}") from None
     if element_type_of(value.dtype) not in element_types:
-        raise TypeError(f"{operator}: {name} has dtype {value.dtype}; expected an integer")
+        raise TypeError(f"{operator}: {name} has dtype {value.dtype}; expected {expected}")
 
 
 def host_integers(values: Any, *, operator: str, name: str) -> np.ndarray[Any, np.dtype[np.int64]]:
     """Return integers in a list, a tuple or a 1-D array as a new int64 array, in one read of a device."""
     if not isinstance(values, (list, tuple)):
+        expected = "a list, a tuple or a 1-D array of integers"
+        check_array(values, operator=operator, name=name, expected=expected)
         integers = integers_of(values, operator=operator, name=name)
         if integers.ndim != 1:
             raise ValueError(f"{operator}: {name} must be 1-D, but has shape {integers.shape}")

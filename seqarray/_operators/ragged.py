@@ -423,7 +423,7 @@ def sequence_mask(lengths: AnyIntegers, /, *, length: int | None = None, xp: Any
         host = host_integers(lengths, operator=operator, name="lengths")
         library = library or NUMPY
     else:
-        check_array(lengths, operator=operator, name="lengths")
+        check_array(lengths, operator=operator, name="lengths", expected="a list, a tuple or an array of integers")
         own = library_of(lengths)
         library = library or own
         device = own.device_of(lengths) if device is None and library is own else device

@@ -340,6 +340,8 @@ WRONG = [
     (lambda: sa.unpack(THREE, np.zeros((1, 2), int)), ValueError, "unpack: offsets must be 1-D"),
     (lambda: sa.unpack(THREE, np.zeros(2)), TypeError, "unpack: offsets has dtype float64"),
     (lambda: sa.unpack(THREE, "ab"), TypeError, "unpack: offsets is 'ab'"),
+    (lambda: sa.unpack(THREE, 5), TypeError, r"unpack: offsets is 5 \(int\); expected a list, a tuple or a 1-D array"),
+    (lambda: sa.sequence_mask(2), TypeError, "sequence_mask: lengths is 2 .*expected a list, a tuple or an array"),
     (lambda: sa.pad_sequence([]), ValueError, "pad_sequence: the sequence is empty"),
     (lambda: sa.pad_sequence([np.zeros(1)], side="top"), ValueError, "pad_sequence: side is 'top'"),
     (lambda: sa.pad_sequence([np.zeros((1, 2)), np.zeros((1, 3))]), ValueError, "pad_sequence: element 1 has shape"),
