@@ -242,8 +242,9 @@ def libraries_for(task: Task, peers: Sequence[str]) -> Iterator[Library]:
     """Make everything that may be timed on a task, seqarray first."""
     yield from ways(BACKENDS[task.backend])
     for name, peer in PEERS[task.backend].items():
-        holds = task.dtype == "float32" or peer.holds(np.dtype(task.dtype))
-        if (name in peers or name == task.backend) and holds and not peer.missing():
+        if (name not in peers and name != task.backend) or peer.missing():
+            continue
+        if task.dtype == "float32" or peer.holds(np.dtype(task.dtype)):
             yield peer
     if task.amounts[1] >= LIMITS_FROM:
         yield from limits(task.backend)
