@@ -255,7 +255,7 @@ def test_every_type_and_shape_crosses(element_type, shape, backend):
     name = {"float": "float32", "double": "float64"}.get(element_type, element_type)
     if element_type == "string":
         if backend.name != "numpy":
-            pytest.skip("torch has no text")
+            pytest.skip("torch cannot hold string")
         x = np.full(shape, "ä", dtype=object)
     else:
         x = np.ones(shape).astype(sa.sequence_empty(name, xp="numpy").dtype)
