@@ -31,7 +31,6 @@ class TestCommittedResult:
     def test_its_tables_are_those_of_its_json(self, path):
         assert path.with_suffix(".md").read_text() == reporting.markdown(reporting.load(path))
 
-    @pytest.mark.xfail(strict=True, reason="cases have come and gone since; the next full run removes this mark")
     def test_it_has_the_cases_of_today(self, path):
         result = reporting.load(path)
         on_numpy = {(found["case"], found["size"]) for found in result["results"] if found["backend"] == "numpy"}
