@@ -66,7 +66,7 @@ CUPY_CANNOT_HOLD = {
     "string": "CuPy has neither text nor objects",
     "bytes": "CuPy has no bytes",
     r"float8_\w+": "CuPy makes no arrays of what it cannot compute with",
-    r"u?int[24]|float4_\w+": "CuPy has no types below 8 bits",
+    r"(u?int[24]|float4_\w+)": "CuPy has no types below 8 bits",
 }
 
 
