@@ -189,7 +189,7 @@ def _copied(blocks: Blocks, kind: Kind, operator: str) -> Blocks:
     """Return copies of the elements: chunks of one array are copied together."""
     engine, library = engine_for(kind, operator), kind.library
     assert library is not None
-    parts = trimmed(blocks)
+    parts = trimmed(settled(blocks))
     if any(isinstance(part, tuple) for part in parts):
         return engine.pack(to_arrays(blocks), kind)
     copies: list[Block] = []

@@ -489,3 +489,16 @@ def test_an_exported_module_takes_a_sequence():
     assert program.module()(batch()).tolist() == [0, 1, 2, 3, 4, 5]
     paths, _ = torch.utils._pytree.tree_flatten_with_path({"a": batch()})
     assert [torch.utils._pytree.keystr(path) for path, _ in paths] == ["['a'][0]", "['a'][1]"]
+
+
+@pytest.mark.parametrize("copied", [lambda s: s.to(copy=True), lambda s: s.astype("float32")], ids=["to", "astype"])
+def test_copies_are_of_what_has_been_done_to_the_chunks(copied):
+    chunks = sa.split_to_sequence(torch.arange(6.0), [2, 4])
+    chunks[0].requires_grad_()
+    first, second = copied(chunks)
+    (first.sum() * 3).backward()
+    assert chunks[0].grad.tolist() == [3.0, 3.0]
+    assert not second.requires_grad
+    chunks = sa.split_to_sequence(torch.arange(6.0), [2, 4])
+    chunks[0].set_(torch.full((2,), 9.0))
+    assert [chunk.tolist() for chunk in copied(chunks)] == [[9.0, 9.0], [2.0, 3.0, 4.0, 5.0]]
