@@ -178,8 +178,7 @@ def host_integers(values: Any, *, operator: str, name: str) -> np.ndarray[Any, n
     """Return integers in a list, a tuple or a 1-D array as a new int64 array, in one read of a device."""
     if not isinstance(values, (list, tuple)):
         expected = "a list, a tuple or a 1-D array of integers"
-        check_array(values, operator=operator, name=name, expected=expected)
-        integers = integers_of(values, operator=operator, name=name)
+        integers = integers_of(values, operator=operator, name=name, expected=expected)
         if integers.ndim != 1:
             raise ValueError(f"{operator}: {name} must be 1-D, but has shape {integers.shape}")
         return integers
@@ -191,9 +190,12 @@ def host_integers(values: Any, *, operator: str, name: str) -> np.ndarray[Any, n
         raise ValueError(f"{operator}: {name}[{checked.index(large)}] is {large}; int64 cannot hold it") from None
 
 
-def integers_of(array: Any, *, operator: str, name: str) -> np.ndarray[Any, np.dtype[np.int64]]:
+def integers_of(
+    array: Any, *, operator: str, name: str, expected: str = "an integer"
+) -> np.ndarray[Any, np.dtype[np.int64]]:
     """Return the values of an integer array of any shape as a new int64 array, in one read of its device."""
-    _integer_array(array, operator=operator, name=name)
+    check_array(array, operator=operator, name=name, expected=expected)
+    check_readable(array, operator=operator, name=name)
     library = library_of(array)
     host = array
     if library is not NUMPY:

@@ -22,7 +22,7 @@ from seqarray._arguments import (
     integers_of,
     raise_named,
 )
-from seqarray._blocks import Blocks, lengths_of, shapes_of, to_arrays
+from seqarray._blocks import Blocks, lengths_of, shapes_of
 from seqarray._dtypes import element_type_of, fill_of, itemsize_of
 from seqarray._engines import engine_for
 from seqarray._engines.segments import Integers, Segments, offsets_of
@@ -86,13 +86,14 @@ def pack(sequence: Sequence[ArrayT], /, *, axis: int = 0, copy: bool | None = No
     """
     copy_flag(copy, operator="pack")
     sequence, axis = _joinable(sequence, axis, "pack")
+    return _joined(sequence, axis, copy, "pack"), sequence.offsets(axis)
+
+
+def _joined(sequence: ArraySequence[Any], axis: int, copy: bool | None, operator: str) -> Array:
+    """Return the elements joined along an axis: as a view where `copy` wants one."""
     kind, blocks = sequence._kind, sequence._blocks
-    values = None
-    if copy is not True:
-        values = view_of(sequence, kind, blocks, axis, False, copy, None, "pack")
-    if values is None:
-        values = _called("pack", engine_for(kind, "pack").join, blocks, axis, False, kind)
-    return values, sequence.offsets(axis)
+    view = None if copy is True else view_of(sequence, kind, blocks, axis, False, copy, None, operator)
+    return _called(operator, engine_for(kind, operator).join, blocks, axis, False, kind) if view is None else view
 
 
 def unpack(
@@ -155,14 +156,14 @@ def unpack(
     if copy is True:
         if (first, last) != (0, length):
             x, bounds = x[(slice(None),) * axis + (slice(first, last), ...)], bounds - first
-        starts, stops = _columns(bounds)
-        cut = Cut(tuple(x.shape), axis)
-        chunks = _called("unpack", engine_for(kind, "unpack").split, x, cut, starts, stops, kind)
-        return make(kind_of_copies(kind), chunks, len(starts))
-    if library.slices_are_copies and copy is False:
+    elif library.slices_are_copies and copy is False:
         raise ValueError(f"unpack: {library.name} has no views, so chunks need a copy; pass copy=True or copy=None")
     starts, stops = _columns(bounds)
-    return make(kind, views(x, Cut(tuple(x.shape), axis), starts, stops, kind, copy, "unpack"), len(starts))
+    cut = Cut(tuple(x.shape), axis)
+    if copy is True:
+        chunks = _called("unpack", engine_for(kind, "unpack").split, x, cut, starts, stops, kind)
+        return make(kind_of_copies(kind), chunks, len(starts))
+    return make(kind, views(x, cut, starts, stops, kind, copy, "unpack"), len(starts))
 
 
 def _columns(bounds: Integers) -> tuple[Column, Column]:
@@ -266,7 +267,7 @@ def pad_sequence(
             raise ValueError(
                 f"{operator}: element {index} has length {longest} along axis {axis}, more than length={padded}"
             )
-    shape, count = _first_shape(sequence), len(lengths)
+    shape, count = _first_shape(blocks), len(lengths)
     before, after = shape[:axis], shape[axis + 1 :]
     rows = prod(before)
     if count * rows * padded * prod(after) * itemsize_of(kind.dtype) >= 1 << 63:
@@ -511,7 +512,7 @@ def concat_each(*sequences: Sequence[ArrayT], axis: int = 0) -> ArraySequence[Ar
     kind, length = _common_kind(given, operator), len(given[0])
     if not length:
         return make(kind_of_copies(kind), (), 0)
-    axis = axis_in_range(axis, len(_first_shape(given[0])), operator=operator, of="element 0 of sequence 0")
+    axis = axis_in_range(axis, len(_first_shape(given[0]._blocks)), operator=operator, of="element 0 of sequence 0")
     shapes = [_shape_around(sequence._blocks, axis) for sequence in given]
     regular = shapes[0] is not None and shapes.count(shapes[0]) == len(shapes)
     if not regular:
@@ -534,7 +535,7 @@ def concat_each(*sequences: Sequence[ArrayT], axis: int = 0) -> ArraySequence[Ar
         bounds = offsets_of(rows * column)
         starts = _row_starts(bounds[:-1], column, rows)
         places = _row_starts(offsets[:-1] + before_it, width, rows)
-        flat = reshaped(_flat(sequence, axis, regular and rows == 1, kind), (int(bounds[-1]), *after))
+        flat = reshaped(_flat(sequence, axis, regular and rows == 1), (int(bounds[-1]), *after))
         sources.append((flat, Segments(starts, places, np.repeat(column, rows))))
         before_it = before_it + column
     values = _called(operator, engine_for(kind, operator).gather, sources, int(offsets[-1]), kind)
@@ -562,24 +563,18 @@ def _row_starts(starts: Integers, width: Integers, rows: Any) -> Integers:
     return every_start
 
 
-def _flat(sequence: ArraySequence[Any], axis: int, in_line: bool, kind: Kind) -> Array:
+def _flat(sequence: ArraySequence[Any], axis: int, in_line: bool) -> Array:
     """Return the items of all elements, each row-major, one element after the other."""
-    blocks, engine = sequence._blocks, engine_for(kind, "concat_each")
-    values = None
     if in_line:
-        values = view_of(sequence, kind, blocks, axis, False, None, None, "concat_each")
-    if values is None and in_line:
-        values = engine.join(blocks, axis, False, kind)
-    if values is None:
-        flat = tuple([reshaped(element, (prod(element.shape),)) for element in to_arrays(blocks)])
-        values = engine.join((flat,), 0, False, kind)
-    return values
+        return _joined(sequence, axis, None, "concat_each")
+    flat = [reshaped(element, (prod(element.shape),)) for element in sequence]
+    return _joined(make(sequence._kind, (tuple(flat),), len(flat)), 0, None, "concat_each")
 
 
 def _shape_around(blocks: Blocks, axis: int) -> tuple[Shape, Shape] | None:
     """Return the lengths of all elements before an axis and behind it; None if they differ."""
-    if len(blocks) == 1 and isinstance(blocks[0], Run) and axis == blocks[0].cut.axis and not blocks[0].cut.dropped:
-        shape = blocks[0].cut.shape
+    if _are_of_one_split(blocks, axis):
+        shape = _first_shape(blocks)
         return shape[:axis], shape[axis + 1 :]
     around = {(shape[:axis], shape[axis + 1 :], len(shape)) for shape in shapes_of(blocks)}
     before, after, rank = next(iter(around))
@@ -613,17 +608,20 @@ def _joinable(sequence: Any, axis: Any, operator: str) -> tuple[ArraySequence[An
     if not len(sequence):
         raise ValueError(f"{operator}: the sequence is empty, so the rank of the result is unknown")
     engine_for(sequence._kind, operator)
-    axis = axis_in_range(axis, len(_first_shape(sequence)), operator=operator, of="element 0")
-    blocks = sequence._blocks
-    block = blocks[0]
-    if len(blocks) > 1 or not isinstance(block, Run) or axis != block.cut.axis or block.cut.dropped:
-        check_joinable(shapes_of(blocks), axis, operator=operator, stack=False)
+    axis = axis_in_range(axis, len(_first_shape(sequence._blocks)), operator=operator, of="element 0")
+    if not _are_of_one_split(sequence._blocks, axis):
+        check_joinable(shapes_of(sequence._blocks), axis, operator=operator, stack=False)
     return sequence, axis
 
 
-def _first_shape(sequence: ArraySequence[Any]) -> Shape:
-    block = sequence._blocks[0]
-    return tuple(block[0].shape) if isinstance(block, tuple) else block.first_shape
+def _are_of_one_split(blocks: Blocks, axis: int) -> bool:
+    """Return whether all elements are chunks of one array along an axis, whose shapes need no look."""
+    block = blocks[0]
+    return len(blocks) == 1 and isinstance(block, Run) and block.cut.axis == axis and not block.cut.dropped
+
+
+def _first_shape(blocks: Blocks) -> Shape:
+    return tuple(blocks[0][0].shape) if isinstance(blocks[0], tuple) else blocks[0].first_shape
 
 
 def _called(operator: str, function: Callable[..., Any], *arguments: Any) -> Any:
