@@ -13,7 +13,7 @@ from onnx import AttributeProto, helper
 from seqarray._dtypes import ONNX_TYPES, element_type_of
 from seqarray._libraries import NUMPY
 from seqarray.onnx._load.inlining import function_of, substitute_attributes, with_defaults
-from seqarray.onnx._load.model import MAX_NESTING, Model, domain_of, opsets_of, tensors_of
+from seqarray.onnx._load.model import MAX_NESTING, Model, domain_of, function_key, opsets_of, tensors_of
 from seqarray.onnx._load.pruning import needed_for
 from seqarray.onnx._load.tensor_protos import (
     array_of,
@@ -206,7 +206,7 @@ class Compiler:
         declared: dict[str, onnx.TypeProto],
     ) -> None:
         """Append what a node becomes: a candidate for a region, or steps."""
-        key = (domain_of(proto), proto.op_type, getattr(proto, "overload", ""))
+        key = function_key(proto)
         calls = key in self.model.functions and not scope.is_standard
         if self._regions is None or self._regions.is_bounded or self._alone or self._conditional_inlinings or calls:
             self._compile_alone(proto, index, scope, steps, declared)
@@ -227,7 +227,7 @@ class Compiler:
             proto = substitute_attributes(proto, scope.attributes)
         inputs = tuple((scope.find(name) or 0) if name else 0 for name in proto.input)
         outputs = tuple(scope.slots[name] if name else 0 for name in proto.output)
-        version = self._version_of(proto, scope)
+        _, version = _schema_of(proto, scope)
         label = self._label(proto, index, scope, version)
         info = info_of(proto, domain_of(proto), version, label, inputs, self.constants)
         candidate = self._regions.make_candidate(proto, info, scope, inputs, outputs)
@@ -251,16 +251,14 @@ class Compiler:
         if scope.callers:
             self._count_work(proto.ByteSize() // _BYTES_OF_WORK)
         domain = domain_of(proto)
-        name = f" {short(proto.name)!r}" if proto.name else ""
-        op_type = short(proto.op_type)
         names = list(proto.input)
         while names and not names[-1]:
             names.pop()
-        label = f"{scope.prefix}node {index} ({op_type}{name})"
+        label = self._label(proto, index, scope)
         inputs = tuple(self._slot_of(name, scope, label) if name else 0 for name in names)
         function = None
         if not scope.is_standard:
-            function = self.model.functions.get((domain, proto.op_type, getattr(proto, "overload", "")))
+            function = self.model.functions.get(function_key(proto))
         if any(attribute.ref_attr_name for attribute in proto.attribute) and scope.attributes is None:
             raise ValueError(f"{label}: an attribute refers to one of a function, but this is no function")
         if scope.attributes is not None:
@@ -272,9 +270,8 @@ class Compiler:
             return
         if domain not in scope.opsets:
             raise ValueError(f"{label}: the model imports no operator set of the domain {domain!r}")
-        schema = schema_of(proto.op_type, scope.opsets[domain], domain)
-        version = schema.since_version if schema is not None else scope.opsets[domain]
-        label = f"{scope.prefix}node {index} ({op_type}-{version}{name})"
+        schema, version = _schema_of(proto, scope)
+        label = self._label(proto, index, scope, version)
         if not (domain == "" and (proto.op_type == "Constant" or proto.op_type in CONTROL_FLOW_KERNELS)):
             proto = self._without_external(proto, label)
         node = Node(proto, domain, version, schema, label, len(inputs), len(proto.output), folder=self.model.folder)
@@ -329,16 +326,11 @@ class Compiler:
         declared = self._type_of(own[0].subgraphs[0].outputs[0])
         return declared is None or declared.tensor_type.elem_type == onnx.TensorProto.BOOL
 
-    def _version_of(self, proto: onnx.NodeProto, scope: Scope) -> int:
-        """Return the version of the operator of a node."""
-        version = scope.opsets[domain_of(proto)]
-        schema = schema_of(proto.op_type, version, domain_of(proto))
-        return version if schema is None else int(schema.since_version)
-
-    def _label(self, proto: onnx.NodeProto, index: int, scope: Scope, version: int) -> str:
-        """Return a node as error messages name it."""
+    def _label(self, proto: onnx.NodeProto, index: int, scope: Scope, version: int | None = None) -> str:
+        """Return a node as error messages name it, without a version while that is not known."""
+        operator = short(proto.op_type) + ("" if version is None else f"-{version}")
         name = f" {short(proto.name)!r}" if proto.name else ""
-        return f"{scope.prefix}node {index} ({short(proto.op_type)}-{version}{name})"
+        return f"{scope.prefix}node {index} ({operator}{name})"
 
     def _append_candidate(
         self,
@@ -462,7 +454,7 @@ class Compiler:
     ) -> None:
         """Append the steps of a function that a node calls."""
         self._count_work(len(function.input) + len(function.output))
-        key = (domain_of(function), function.name, getattr(function, "overload", ""))
+        key = function_key(function)
         if key in scope.callers:
             raise ValueError(f"{label}: the function calls itself")
         if len(scope.callers) + scope.depth >= MAX_NESTING:
@@ -488,3 +480,10 @@ class Compiler:
         for name, output in zip(proto.output, function.output, strict=False):
             if name:
                 scope.slots[name] = self._slot_of(output, called, f"{label}: output {output!r}")
+
+
+def _schema_of(proto: onnx.NodeProto, scope: Scope) -> tuple[Any, int]:
+    """Return the schema of the operator of a node, None if onnx has none, and the version of the operator."""
+    newest = scope.opsets[domain_of(proto)]
+    schema = schema_of(proto.op_type, newest, domain_of(proto))
+    return schema, newest if schema is None else int(schema.since_version)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import onnx
 
-from seqarray.onnx._load.model import MAX_NESTING, Model, domain_of, graphs_of
+from seqarray.onnx._load.model import MAX_NESTING, Model, domain_of, function_key, graphs_of
 from seqarray.onnx._ops.closures import TENSORS
 from seqarray.onnx._ops.regions import Region, RegionModel, free_names, renamed
 from seqarray.onnx._ops.result_types import is_tensor, tensor_type
@@ -111,7 +111,7 @@ class Regions:
         if depth > MAX_NESTING:
             return True  # The compiler refuses it.
         for node in nodes:
-            key = (domain_of(node), node.op_type, getattr(node, "overload", ""))
+            key = function_key(node)
             function = self._model.functions.get(key)
             if function is not None:
                 if key not in self._functions_of_ours:

@@ -13,6 +13,9 @@ import onnx
 from seqarray.onnx._load.checking import check
 from seqarray.onnx._load.tensor_protos import DataFolder, check_external, embed_external, is_external
 
+#: Domain, name and overload of a function.
+FunctionKey = tuple[str, str, str]
+
 #: How many levels deep graphs and functions may be nested.
 MAX_NESTING = 32
 
@@ -37,10 +40,7 @@ class Model:
     def __init__(self, proto: onnx.ModelProto, folder: DataFolder | None, source: Source | None = None) -> None:
         self.proto = proto
         self.graph = proto.graph
-        self.functions = {
-            (domain_of(function), function.name, getattr(function, "overload", "")): function
-            for function in proto.functions
-        }
+        self.functions = {function_key(function): function for function in proto.functions}
         self.opsets = opsets_of(proto)
         self.folder = folder
         self.source = source or Source(proto, "")
@@ -184,6 +184,12 @@ def graphs_of(attribute: onnx.AttributeProto) -> tuple[onnx.GraphProto, ...]:
 def domain_of(proto: Any) -> str:
     """Return the domain of a node or function, "" for both names of ONNX's own."""
     return "" if proto.domain == "ai.onnx" else str(proto.domain)
+
+
+def function_key(proto: onnx.FunctionProto | onnx.NodeProto) -> FunctionKey:
+    """Return what identifies a function: domain, name and overload; of a node, those of the function that it calls."""
+    name = proto.name if isinstance(proto, onnx.FunctionProto) else proto.op_type
+    return domain_of(proto), name, getattr(proto, "overload", "")
 
 
 def opsets_of(proto: onnx.ModelProto | onnx.FunctionProto) -> dict[str, int]:

@@ -12,7 +12,7 @@ from onnx import helper
 from seqarray._arguments import axis_in_range
 from seqarray._dtypes import ELEMENT_TYPE_BY_CODE
 from seqarray.onnx._load.inlining import substitute_attributes
-from seqarray.onnx._load.model import MAX_NESTING, domain_of, graphs_of, opsets_of
+from seqarray.onnx._load.model import MAX_NESTING, domain_of, function_key, graphs_of, opsets_of
 from seqarray.onnx._load.pruning import captured_names, names_read
 from seqarray.onnx._load.tensor_protos import DataFolder, array_of, dense_array_of, tensor_of
 from seqarray.onnx._lower.builder import MAX_ITEMS, Builder, Tensor, Tensors, Value
@@ -72,7 +72,7 @@ class Lowering:
         inputs = [_found(values, name, label) if name else None for name in proto.input]
         while inputs and not proto.input[len(inputs) - 1]:
             inputs.pop()
-        function = self._model.functions.get((domain, proto.op_type, getattr(proto, "overload", "")))
+        function = self._model.functions.get(function_key(proto))
         if function is not None:
             results: Sequence[Value] = self._call(
                 function, proto, inputs, scope, f"{scope.prefix}node {index} ({proto.op_type}{name})"
@@ -115,7 +115,7 @@ class Lowering:
     def _makes_sequences(self, nodes: Any) -> bool:
         """Return whether there are operators on sequences among nodes, or in their graphs and functions."""
         for node in nodes:
-            key = (domain_of(node), node.op_type, getattr(node, "overload", ""))
+            key = function_key(node)
             if key in self._model.functions:
                 if key not in self._functions:
                     self._functions[key] = True  # a function that calls itself is refused when it is called
@@ -148,7 +148,7 @@ class Lowering:
         self, function: onnx.FunctionProto, proto: onnx.NodeProto, inputs: list[Value], scope: Scope, label: str
     ) -> list[Value]:
         """Return the outputs of a call of a function of the model."""
-        key = (domain_of(function), function.name, getattr(function, "overload", ""))
+        key = function_key(function)
         if key in scope.callers or len(scope.callers) + scope.depth >= MAX_NESTING:
             raise ValueError(f"lower: {label}: functions are nested deeper than {MAX_NESTING} levels")
         opsets = opsets_of(function)

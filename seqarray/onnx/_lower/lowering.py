@@ -10,7 +10,7 @@ import onnx
 from onnx import helper
 
 from seqarray._dtypes import ONNX_TYPES, element_type_of
-from seqarray.onnx._load.model import Model, domain_of, graphs_of, load
+from seqarray.onnx._load.model import Model, function_key, graphs_of, load
 from seqarray.onnx._load.pruning import needed_for
 from seqarray.onnx._load.type_protos import ValueType, value_type
 from seqarray.onnx._lower.builder import Builder, Tensor, Tensors, Value
@@ -226,7 +226,7 @@ def _called(nodes: Any, model: Model) -> list[Any]:
     while waiting:
         node = waiting.pop()
         waiting += [inner for a in node.attribute for graph in graphs_of(a) for inner in graph.node]
-        key = (domain_of(node), node.op_type, getattr(node, "overload", ""))
+        key = function_key(node)
         if key in model.functions and key not in called:
             called[key] = None
             waiting += model.functions[key].node
