@@ -437,6 +437,8 @@ def sequence_mask(lengths: AnyIntegers, /, *, length: int | None = None, xp: Any
         padded = integer(length, operator=operator, name="length")
         if padded < 0:
             raise ValueError(f"{operator}: length is {padded}; it must not be negative")
+        if padded >= 1 << 63:
+            raise ValueError(f"{operator}: length is {padded}; the result would have 2**63 bytes or more")
     else:
         host = integers_of(lengths, operator=operator, name="lengths") if host is None else host
         if not host.size:
