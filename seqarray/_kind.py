@@ -8,7 +8,17 @@ from typing import Any
 import numpy as np
 
 from seqarray._dtypes import common_dtype, element_type_of, native
-from seqarray._libraries import NUMPY, Array, Device, Library, library_of, library_of_type, same_device
+from seqarray._libraries import (
+    NO_KEY,
+    NUMPY,
+    Array,
+    Device,
+    Library,
+    is_compiling,
+    library_of,
+    library_of_type,
+    same_device,
+)
 
 _ndarray = np.ndarray
 
@@ -87,7 +97,7 @@ def kind_of(array: Array) -> Kind:
     found = library.kinds.get(key)
     if found is None:
         found = _new_kind(array, library)
-        if key is not None:
+        if key is not NO_KEY and not is_compiling():  # torch.compile does not follow what is kept
             library.kinds[key] = found
     return found
 
@@ -127,9 +137,10 @@ def kind_of_all(arrays: Sequence[Any], operator: str, to_join: bool = False) -> 
         return Kind("float32"), ()
     first = arrays[0]
     library = library_of_type(type(first))
-    if library is not None and library.are_alike(arrays, to_join):
-        kinds = library.kinds
-        return kinds.get(first.dtype) or kinds.get(library.kind_key(first)) or kind_of(first), arrays
+    if library is not None:
+        key = library.common_key(arrays, to_join)
+        if key is not None:
+            return library.kinds.get(key) or kind_of(first), arrays
     checked: list[Array] = [as_array(array, operator=operator, label=f"element {i}") for i, array in enumerate(arrays)]
     kind = kind_of(checked[0])
     for index, array in enumerate(checked):

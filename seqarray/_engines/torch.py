@@ -28,9 +28,8 @@ Tensor = Any
 # Looked up once: in tiny work every step counts.
 _Tensor, _strided = torch.Tensor, torch.strided
 _PLAIN_TYPES = frozenset([torch.Tensor, torch.nn.Parameter])
-_rank_of = torch.Tensor.dim
 _cat, _stack = torch.cat, torch.stack
-_is_compiling = torch.compiler.is_compiling
+_is_compiling = torch.compiler.is_dynamo_compiling
 #: Tensors inside torch.func are of this class too, but not all functions are defined for them.
 _is_in_transform = torch._C._functorch.is_functorch_wrapped_tensor
 
@@ -64,7 +63,7 @@ def join(blocks: Blocks, axis: int, stack: bool, kind: Kind, out: Tensor = None)
         return _joined_by_numpy(tensors, axis, stack, kind)
     if stack:
         return _stack(tensors, axis)
-    joined = _cat(tensors, axis)
+    joined = _cat(tensors, axis) if axis else _cat(tensors)  # torch takes longer to read an axis than to join on it
     rank = joined.dim()
     # torch.cat leaves out empty tensors of rank 1, whatever the others are.
     if rank != 1 and (tensors is block or not (alone and isinstance(block, Run))):

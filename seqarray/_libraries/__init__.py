@@ -3,7 +3,7 @@
 Outside this package and the engines, no code depends on the name of a library; it uses the library's object.
 """
 
-from seqarray._libraries.base import Array, Device, HostArray, Library, PytreeNode, same_device
+from seqarray._libraries.base import NO_KEY, Array, Device, HostArray, Library, PytreeNode, same_device
 from seqarray._libraries.registry import (
     LIBRARIES,
     NUMPY,
@@ -20,6 +20,7 @@ from seqarray._libraries.registry import (
 
 __all__ = [
     "LIBRARIES",
+    "NO_KEY",
     "NUMPY",
     "Array",
     "Device",

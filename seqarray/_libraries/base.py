@@ -47,6 +47,10 @@ class PytreeNode(NamedTuple):
         return [(key(place), leaf) for place, leaf in enumerate(leaves)], context
 
 
+#: In place of a key: the kind of such an array is made anew each time.
+NO_KEY = object()
+
+
 class Library:
     """One array library.
 
@@ -100,25 +104,26 @@ class Library:
     # Arrays.
 
     def kind_key(self, array: Array) -> Any:
-        """Return what fixes the kind of an array and has few values; None if the kind is to be made anew."""
-        return None
+        """Return what fixes the kind of an array and has few values; `NO_KEY` if the kind is to be made anew."""
+        return NO_KEY
 
     def why_refused(self, array: Array) -> str:
         """Return why an array cannot be an element, though its type can; "" if it can."""
         return ""
 
-    def are_alike(self, arrays: Sequence[Array], to_join: bool = False) -> bool:
-        """Return whether arrays agree in type, dtype and device, at one quick look; False if they may not.
+    def common_key(self, arrays: Sequence[Array], to_join: bool = False) -> Any:
+        """Return the `kind_key` of arrays that agree in type, dtype and device at one quick look; None if they may not.
 
         With `to_join`, a library may leave out what its engine compares while it joins.
         """
         first, count = arrays[0], len(arrays)
-        return (
+        alike = (
             list(map(type, arrays)).count(type(first)) == count
             and [array.dtype for array in arrays].count(first.dtype) == count
             and not any(map(self.why_refused, arrays))
             and all(same_device(self.device_of(first), self.device_of(array)) for array in arrays)
         )
+        return self.kind_key(first) if alike else None
 
     def own_view(self, array: Array) -> Array:
         """Return the same values as another array object, whose shape cannot be changed through the first."""

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from seqarray._dtypes import extension_dtype
-from seqarray._libraries.base import Array, Device, HostArray, Library
+from seqarray._libraries.base import NO_KEY, Array, Device, HostArray, Library
 
 
 class CuPy(Library):
@@ -25,18 +25,20 @@ class CuPy(Library):
     def kind_key(self, array: Array) -> Any:
         dtype = array.dtype
         # Structured dtypes are without number, and equal ones may differ in their metadata.
-        return None if dtype.type is np.void or dtype.metadata is not None else (dtype, array.data.device_id)
+        return NO_KEY if dtype.type is np.void or dtype.metadata is not None else (dtype, array.data.device_id)
 
-    def are_alike(self, arrays: Sequence[Array], to_join: bool = False) -> bool:
-        """Return whether arrays agree in type, dtype and device; the engine compares devices while it joins."""
+    def common_key(self, arrays: Sequence[Array], to_join: bool = False) -> Any:
+        """Return what fixes the kind of arrays of one type, dtype and device; the engine itself compares devices."""
         first, count = arrays[0], len(arrays)
-        if list(map(type, arrays)).count(type(first)) != count:
-            return False
-        if [array.dtype for array in arrays].count(first.dtype) != count:
-            return False
-        if to_join and self.engine.compares_elements:
-            return True
-        return [array.data.device_id for array in arrays].count(first.data.device_id) == count
+        alike = (
+            list(map(type, arrays)).count(type(first)) == count
+            and [array.dtype for array in arrays].count(first.dtype) == count
+            and (
+                (to_join and self.engine.compares_elements)
+                or [array.data.device_id for array in arrays].count(first.data.device_id) == count
+            )
+        )
+        return self.kind_key(first) if alike else None
 
     def own_view(self, array: Array) -> Array:
         return array.view()

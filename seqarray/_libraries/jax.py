@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from seqarray._dtypes import STANDARD_TYPES
-from seqarray._libraries.base import Array, Device, HostArray, Library, PytreeNode
+from seqarray._libraries.base import NO_KEY, Array, Device, HostArray, Library, PytreeNode
 
 
 class JAX(Library):
@@ -51,18 +51,19 @@ class JAX(Library):
 
     def kind_key(self, array: Array) -> Any:
         if self.is_lazy(array) or len(array.sharding.device_set) > 1:
-            return None
+            return NO_KEY
         return array.dtype, array.device
 
-    def are_alike(self, arrays: Sequence[Array], to_join: bool = False) -> bool:
-        """Return whether arrays agree in type, dtype and devices, of which arrays tell no more than their shardings."""
+    def common_key(self, arrays: Sequence[Array], to_join: bool = False) -> Any:
+        """Return what fixes the kind of arrays of one type, dtype and set of devices, which their shardings tell."""
         first, count = arrays[0], len(arrays)
         if self.is_lazy(first) or list(map(type, arrays)).count(type(first)) != count:
-            return super().are_alike(arrays, to_join)
+            return super().common_key(arrays, to_join)
         if [array.dtype for array in arrays].count(first.dtype) != count:
-            return False
+            return None
         devices = first.sharding.device_set
-        return all(sharding.device_set == devices for sharding in {array.sharding for array in arrays})
+        alike = all(sharding.device_set == devices for sharding in {array.sharding for array in arrays})
+        return self.kind_key(first) if alike else None
 
     def is_lazy(self, array: Array) -> bool:
         return isinstance(array, self._jax.core.Tracer)

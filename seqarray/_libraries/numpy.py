@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from seqarray._libraries.base import Array, Device, HostArray, NumPyDtypes
+from seqarray._libraries.base import NO_KEY, Array, Device, HostArray, NumPyDtypes
 
 _ndarray = np.ndarray
 
@@ -22,25 +22,25 @@ class NumPy(NumPyDtypes):
     engine_module = "seqarray._engines.numpy"
     takes_out = True
 
-    def are_alike(self, arrays: Sequence[Array], to_join: bool = False) -> bool:
-        """Return whether arrays are plain NumPy arrays of one dtype; np.concatenate compares dtypes of numbers itself.
+    def common_key(self, arrays: Sequence[Array], to_join: bool = False) -> Any:
+        """Return the dtype of plain NumPy arrays; np.concatenate compares dtypes of numbers itself.
 
         A subclass may have rules of its own, so types are compared with `numpy.ndarray`.
         """
         dtype, count = arrays[0].dtype, len(arrays)
         if count <= _LOOK_AT_EACH:
-            for array in arrays:  # noqa: SIM110  (a generator takes longer than the loop)
+            for array in arrays:
                 if type(array) is not _ndarray or array.dtype is not dtype:
-                    return False
-            return True
+                    return None
+            return dtype
         if list(map(type, arrays)).count(_ndarray) != count:
-            return False
+            return None
         compared_by_join = to_join and self.engine.compares_elements and dtype.kind in "biufc" and dtype.isnative
-        return compared_by_join or [array.dtype for array in arrays].count(dtype) == count
+        return dtype if compared_by_join or [array.dtype for array in arrays].count(dtype) == count else None
 
     def kind_key(self, array: Array) -> Any:
         dtype = array.dtype
-        return dtype if type(array) is _ndarray and dtype.kind in "biufc" and dtype.metadata is None else None
+        return dtype if type(array) is _ndarray and dtype.kind in "biufc" and dtype.metadata is None else NO_KEY
 
     def device_of(self, array: Array) -> Device:
         return "cpu"

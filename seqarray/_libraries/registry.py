@@ -59,6 +59,10 @@ _MOST_LIBRARIES = 256
 #: Namespaces that users name, and the library of the arrays that they make.
 _others: list[tuple[Any, Library]] = []
 
+#: The module torch, once it has been seen: torch.compile looks at every entry of `sys.modules` to trace its use, and
+#: fails if another thread imports something meanwhile.
+_seen: dict[str, Any] = {"torch": sys.modules.get("torch")}
+
 #: The library of arrays of exactly a type; None for types that are not arrays or have not been met.
 library_of_type = _by_type.get
 
@@ -193,7 +197,7 @@ def resolve_library(xp: Any, *, operator: str) -> Library | None:
         try:
             module = _NAMESPACES.get(str(name), str(name))
             # torch.compile does not trace import_module.
-            namespace = sys.modules.get(module) or _known(module) or importlib.import_module(module)
+            namespace = _known(module) or sys.modules.get(module) or importlib.import_module(module)
         except (ImportError, ValueError) as error:
             raise ImportError(f"{operator}: xp is {xp!r}, which cannot be imported: {error}") from None
     if not all(hasattr(namespace, needed) for needed in ("asarray", "concat", "stack")):
@@ -229,7 +233,7 @@ def _known(name: str) -> Any:
 
 def is_compiling() -> bool:
     """Return whether torch.compile is tracing the program; it can trace plain Python, but not NumPy."""
-    torch = sys.modules.get("torch")
+    torch = _seen["torch"] or _look_for_torch()
     return torch is not None and bool(torch.compiler.is_compiling())
 
 
@@ -241,8 +245,13 @@ def is_symbolic(value: Any) -> bool:
     """
     if type(value) is int:
         return is_compiling()
-    torch = sys.modules.get("torch")
+    torch = _seen["torch"] or _look_for_torch()
     return torch is not None and isinstance(value, torch.SymInt)
+
+
+def _look_for_torch() -> Any:
+    _seen["torch"] = loaded("torch")
+    return _seen["torch"]
 
 
 def loaded(name: str) -> ModuleType | None:

@@ -40,15 +40,10 @@ class Torch(Library):
 
     def __init__(self, namespace: Any) -> None:
         super().__init__(namespace)
-        torch = self._torch
+        #: The module torch; the namespace is array-api-compat's wrapper of it.
+        self._torch = torch = sys.modules["torch"]
         self._strided = torch.strided
-        self._is_compiling = torch.compiler.is_compiling
         self._names_only = {getattr(torch, name) for name in _NAMES_ONLY if hasattr(torch, name)}
-
-    @property
-    def _torch(self) -> Any:
-        """The module torch; the namespace is array-api-compat's wrapper of it."""
-        return sys.modules["torch"]
 
     @classmethod
     def register_pytree(cls, node: PytreeNode) -> bool:
@@ -69,31 +64,35 @@ class Torch(Library):
     # Arrays.
 
     def kind_key(self, array: Array) -> Any:
-        # torch.compile follows no cache.
-        return None if self._is_compiling() else (array.dtype, array.device)
+        # Most are on the CPU, where the object for the device takes longer than the rest.
+        return array.dtype if array.is_cpu else (array.dtype, array.device)
 
-    def are_alike(self, arrays: Sequence[Array], to_join: bool = False) -> bool:
-        """Return whether tensors agree in type, dtype, device and layout; the engine compares the last two itself."""
+    def common_key(self, arrays: Sequence[Array], to_join: bool = False) -> Any:
+        """Return what fixes the kind of tensors of one type, dtype, device and layout.
+
+        The engine compares devices and layouts itself.
+        """
         first, count = arrays[0], len(arrays)
         dtype, tensor_type = first.dtype, type(first)
         if count <= _LOOK_AT_EACH:
-            for array in arrays:
+            for array in arrays[1:]:
                 if type(array) is not tensor_type or array.dtype is not dtype:
-                    return False
+                    return None
         elif (
             list(map(type, arrays)).count(tensor_type) != count
             or [array.dtype for array in arrays].count(dtype) != count
         ):
-            return False
+            return None
         if first.layout is not self._strided or first.is_nested or dtype in self._names_only:
-            return False
-        if to_join and self.engine.compares_elements:
-            return True
-        return (
+            return None
+        compared_by_join = to_join and self.engine.compares_elements
+        if compared_by_join or (
             [array.layout for array in arrays].count(self._strided) == count
             and True not in [array.is_nested for array in arrays]
             and self._are_on_one_device(arrays)
-        )
+        ):
+            return dtype if first.is_cpu else self.kind_key(first)
+        return None
 
     def _are_on_one_device(self, arrays: Sequence[Array]) -> bool:
         # Every tensor makes an object for its device.
