@@ -9,7 +9,7 @@ appended lies in a block on top of the tree, which becomes a part of it when it 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from itertools import accumulate, chain, groupby
+from itertools import chain, groupby
 from typing import Any
 
 import numpy as np
@@ -28,19 +28,20 @@ MERGED_LENGTH = 1024
 
 
 class Branch:
-    """Trees of one height.
+    """Trees of one height, and the number of elements of each and of all of them.
 
-    `ends` are the numbers of elements up to the end of each of them.
+    The lists are never changed once the branch is made.
     """
 
-    __slots__ = ("children", "ends")
+    __slots__ = ("children", "length", "lengths")
 
-    def __init__(self, children: tuple[Tree, ...], ends: list[int]) -> None:
+    def __init__(self, children: list[Tree], lengths: list[int], length: int) -> None:
         self.children = children
-        self.ends = ends
+        self.lengths = lengths
+        self.length = length
 
     def __len__(self) -> int:
-        return self.ends[-1]
+        return self.length
 
     def __getitem__(self, index: int) -> Array:
         block, place = _leaf(self, index)
@@ -51,18 +52,20 @@ class Branch:
 
     def find(self, index: int) -> tuple[int, int]:
         """Return the number of the child with the element at `index`, and the place in it."""
-        ends = self.ends
-        if index < ends[0]:
-            return 0, index
-        # Written out, since torch.compile cannot trace bisect_right.
-        number, beyond = 0, len(ends) - 1
-        while number < beyond:
-            middle = (number + beyond) // 2
-            if index < ends[middle]:
-                beyond = middle
-            else:
-                number = middle + 1
-        return number, index - ends[number - 1] if number else index
+        lengths = self.lengths
+        # Counted from the nearer end: sums of the lengths would be found sooner, but made anew with every change.
+        if 2 * index < self.length:
+            number = 0
+            while index >= lengths[number]:
+                index -= lengths[number]
+                number += 1
+            return number, index
+        index -= self.length
+        number = len(lengths)
+        while index < 0:
+            number -= 1
+            index += lengths[number]
+        return number, index
 
     def find_gap(self, index: int) -> tuple[int, int]:
         """Return where to insert an element before the one at `index`: rather after arrays than before a run."""
@@ -74,18 +77,18 @@ class Branch:
 
     def replaced(self, number: int, changed: tuple[Tree, ...], by: int) -> tuple[Branch, ...]:
         """Return the branches that replace this one once trees, longer by so many elements, have replaced a child."""
-        children: Any = self.children
-        ends, last = self.ends, number == len(children) - 1
-        children = children[:number] + changed + children[number + 1 :]
+        children, lengths = self.children.copy(), self.lengths.copy()
+        last = number == len(children) - 1
+        if len(changed) == 1:
+            children[number] = changed[0]
+            lengths[number] += by
+        else:
+            children[number : number + 1] = changed
+            lengths[number : number + 1] = map(len, changed)
         if len(children) <= WIDTH:
-            if len(changed) == 1:
-                return (Branch(children, ends[:number] + [end + by for end in ends[number:]]),)
-            end = ends[number - 1] if number else 0
-            inside = [end := end + len(tree) for tree in changed]
-            ends = ends[:number] + inside + [end + by for end in ends[number + 1 :]]
-            return (Branch(children, ends),) if children else ()
+            return (Branch(children, lengths, self.length + by),) if children else ()
         if not isinstance(children[0], Branch):
-            children = _merged(children)
+            children = [*_merged(children)]
         if len(children) <= WIDTH // 2:
             return (_branch(children),)
         # What grows at its end shall have full branches.
@@ -126,7 +129,8 @@ Elements = Tree | Stack
 
 
 def _branch(children: Sequence[Tree]) -> Branch:
-    return Branch(tuple(children), list(accumulate(map(len, children))))
+    lengths = list(map(len, children))
+    return Branch(list(children), lengths, sum(lengths))
 
 
 def of_arrays(arrays: Sequence[Array]) -> Tree:
@@ -154,9 +158,8 @@ def blocks_of(elements: Elements) -> Blocks:
         return (elements,) if len(elements) else ()
     level: Any = elements.children
     while isinstance(level[0], Branch):
-        level = tuple(chain.from_iterable([branch.children for branch in level]))
-    blocks: Blocks = level
-    return blocks
+        level = list(chain.from_iterable([branch.children for branch in level]))
+    return tuple(level)
 
 
 def append(elements: Elements, array: Array) -> Elements:
@@ -182,7 +185,7 @@ def erase_last(elements: Elements) -> Elements:
     """Return the elements without the last one."""
     if isinstance(elements, Branch):
         rest, top = _without_last_block(elements)
-        elements = Stack(_lowered(tree_of(rest)), elements.ends[-1] - len(top), top)
+        elements = Stack(_lowered(tree_of(rest)), elements.length - len(top), top)
     if isinstance(elements, Stack):
         below, begin, top = elements.below, elements.begin, elements.top
         return Stack(below, begin, _part(top, slice(-1))) if len(top) > 1 else below

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from contextlib import AbstractContextManager, nullcontext
-from itertools import accumulate
 from typing import Any
 
 import pytest
@@ -43,7 +42,7 @@ def children_of(tree: Any) -> tuple[Any, ...]:
     """Return the trees that make up a tree; none of a block."""
     match tree:
         case _tree.Branch():
-            return tree.children
+            return tuple(tree.children)
         case _tree.Stack():
             return tree.below, tree.top
     return ()
@@ -73,9 +72,10 @@ def _height(tree: Any) -> int:
     if not isinstance(tree, _tree.Branch):
         assert not isinstance(tree, tuple) or len(tree) <= _blocks.BLOCK_LENGTH
         return 0
-    assert 0 < len(tree.children) == len(tree.ends) <= _tree.WIDTH
-    assert list(accumulate(map(len, tree.children), initial=0)) == [0, *tree.ends]
-    assert min(map(len, tree.children)) > 0
+    assert 0 < len(tree.children) <= _tree.WIDTH
+    assert list(map(len, tree.children)) == tree.lengths
+    assert sum(tree.lengths) == tree.length
+    assert min(tree.lengths) > 0
     (height,) = set(map(_height, tree.children))
     return height + 1
 
