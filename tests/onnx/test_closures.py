@@ -88,6 +88,25 @@ def test_random_graphs_as_by_steps(first):
     assert bound > 20
 
 
+@pytest.mark.parametrize(("axis", "split", "usual"), [(0, 1, True), (-1, 1, True), (0, 2, False)])
+def test_keepdims_that_is_applied_beside_a_size(axis, split, usual, general_runs):
+    model = text_model(
+        f"agraph (float[N, M] x, int64 n) => (seq(float[]) y) {{ y = SplitToSequence<axis = {axis}, keepdims = 0>(x, n) }}"
+    )
+    inputs = [floats([1, 2, 3], [4, 5, 6]), integer(split)]
+    program = seqarray.onnx.prepare(model, keepdims_with_split="apply")
+    program.run([inputs[0], integer(1)])
+    general_runs.clear()
+    found = outcome(program, inputs)
+    assert len(general_runs) == (not usual)
+    by_steps = seqarray.onnx.prepare(model, **BY_STEPS | {"keepdims_with_split": "apply"})
+    assert found == outcome(by_steps, inputs)
+    if usual:
+        assert [described(row) for row in np.moveaxis(inputs[0], axis, 0)] == found[0][1:]
+    else:
+        assert found[0] is ValueError
+
+
 # Lists that are changed in place
 
 PARTS = "s = SplitToSequence(x) p = Constant<value_int = 1>() q = Constant<value_int = -1>()"

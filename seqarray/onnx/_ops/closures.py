@@ -271,15 +271,17 @@ def _bind_split(node: Node) -> Maker:
             dtype, length = x.dtype, x.shape[axis]
             if dtype not in allowed or not -x.ndim <= axis < x.ndim:
                 raise UnusualError
-            before = (slice(None),) * (axis % x.ndim)
-            if not split and not keepdims:
+            before, sizes = (slice(None),) * (axis % x.ndim), values[split] if split else None
+            if drops_axis and sizes is not None and sizes.ndim == 0:
+                if sizes != 1:
+                    raise UnusualError
+                sizes = None
+            if sizes is None and not keepdims:
                 if length > _MANY_CHUNKS:
                     raise UnusualError
                 elements = Elements([x[(*before, place, ...)] for place in range(length)])
             else:
-                bounds = _bounds(values[split] if split else None, length)
-                if split and drops_axis and values[split].ndim == 0:
-                    raise UnusualError
+                bounds = _bounds(sizes, length)
                 if before:
                     elements = Elements([x[(*before, slice(start, stop))] for start, stop in bounds])
                 else:
