@@ -91,7 +91,8 @@ def test_random_graphs_as_by_steps(first):
 @pytest.mark.parametrize(("axis", "split", "usual"), [(0, 1, True), (-1, 1, True), (0, 2, False)])
 def test_keepdims_that_is_applied_beside_a_size(axis, split, usual, general_runs):
     model = text_model(
-        f"agraph (float[N, M] x, int64 n) => (seq(float[]) y) {{ y = SplitToSequence<axis = {axis}, keepdims = 0>(x, n) }}"
+        "agraph (float[N, M] x, int64 n) => (seq(float[]) y) "
+        f"{{ y = SplitToSequence<axis = {axis}, keepdims = 0>(x, n) }}"
     )
     inputs = [floats([1, 2, 3], [4, 5, 6]), integer(split)]
     program = seqarray.onnx.prepare(model, keepdims_with_split="apply")
