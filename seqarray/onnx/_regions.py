@@ -9,7 +9,7 @@ import numpy as np
 import onnx
 
 from seqarray.onnx._load.model import MAX_NESTING, Model, domain_of, function_key, graphs_of
-from seqarray.onnx._ops.closures import TENSORS
+from seqarray.onnx._ops.closures import SESSION, TENSORS
 from seqarray.onnx._ops.regions import Region, RegionModel, free_names, renamed
 from seqarray.onnx._ops.result_types import is_tensor, tensor_type
 from seqarray.onnx._partition import Candidate, partition
@@ -259,6 +259,7 @@ class Regions:
             if region is not None and (self._is_direct or not region.has_kernels):
                 session = region.prepare(self._cuda_index if self._is_direct else None)
                 if session is not None:
+                    step.binder = SESSION
                     for slot, element_type in zip(step.outputs, session.output_types, strict=True):
                         self._types.setdefault(slot, tensor_type(element_type))
                 if region.refusal is None:

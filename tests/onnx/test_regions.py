@@ -633,3 +633,37 @@ def test_one_program_in_sixteen_threads(backend):
         outputs = list(pool.map(lambda number: program.run([placed_xs[number % 16], integer([2, 3])])[0], range(320)))
     for number, output in enumerate(outputs):
         np.testing.assert_array_equal(sa.testing.to_numpy(output), expected[number % 16])
+
+
+PASSED_ON = {
+    "an input": "y = Identity(x)",
+    "an input of the same shape": "y = Reshape(x, s)",
+    "an input there and back": "u = Unsqueeze(x, a) y = Squeeze(u, a)",
+    "an input of the same type": "y = Cast<to = 1>(x)",
+    "a constant": "y = Identity(w)",
+    "what is computed of constants": "y = Add(w, w)",
+    "an input of a branch": "y = If(c) <then_branch = g () => (float[N] t) { t = Identity(x) }, "
+    "else_branch = h () => (float[N] t) { t = Neg(x) }>",
+    "a part": "y, z = Split<num_outputs = 2>(x)",
+}
+
+
+@pytest.mark.parametrize("nodes", PASSED_ON.values(), ids=PASSED_ON)
+def test_what_a_session_passes_on_has_memory_of_its_own(nodes):
+    program = sa.onnx.prepare(
+        text_model(
+            "agraph (float[N] x, bool c) => (float[K] y, float[L] r) "
+            "<int64[1] s = {-1}, int64[1] a = {0}, float[4] w = {1, 2, 3, 4}> "
+            f"{{ {nodes} e = Exp(x) f = Log(e) g = Exp(f) r = Relu(g) }}"
+        )
+    )
+    assert "onnxruntime" in engines(program).values()
+    x, found = floats(1, 2, 3, 4), []
+    for _ in range(2):
+        y, r = program.run([x, boolean(True)])
+        assert y.flags.writeable and r.flags.writeable
+        assert not any(np.may_share_memory(*pair) for pair in [(y, x), (r, x), (y, r)])
+        found.append((y.tolist(), r.tolist()))
+        y[...] = r[...] = -7
+    assert found[0] == found[1]
+    assert x.tolist() == [1, 2, 3, 4]

@@ -89,6 +89,9 @@ class Binder:
 #: For steps that neither read nor give a sequence.
 TENSORS = Binder(kind="tensors")
 
+#: For sessions, whose outputs share memory with nothing, not even where a node passes an input or a constant on.
+SESSION = Binder(kind="tensors", gives_fresh=True)
+
 
 def _copied(elements: Elements) -> Elements:
     """Return a list that may be changed."""
@@ -425,6 +428,8 @@ class Binding:
             if any(self._holds_sequence(slot) for slot in {*step.inputs, *step.captured} if slot):
                 raise NotBoundError
             self.sequences.update(dict.fromkeys(step.outputs, False))
+            if binder.gives_fresh:
+                self.fresh.update(step.outputs)
             self.uses_execution = True
             return _tensors(step)
         if binder.kind == "identity":
