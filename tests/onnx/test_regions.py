@@ -661,7 +661,8 @@ def test_what_a_session_passes_on_has_memory_of_its_own(nodes):
     x, found = floats(1, 2, 3, 4), []
     for _ in range(2):
         y, r = program.run([x, boolean(True)])
-        assert y.flags.writeable and r.flags.writeable
+        assert y.flags.writeable
+        assert r.flags.writeable
         assert not any(np.may_share_memory(*pair) for pair in [(y, x), (r, x), (y, r)])
         found.append((y.tolist(), r.tolist()))
         y[...] = r[...] = -7
