@@ -91,8 +91,16 @@ def _read(step: Step) -> set[int]:
 
 
 def _go_together(a: Step, b: Step) -> bool:
-    """Return whether two steps are candidates for one region: nodes of one version of the standard's operators."""
-    return isinstance(a, Candidate) and isinstance(b, Candidate) and a.opsets.get("") == b.opsets.get("")
+    """Return whether two steps are candidates for one region: nodes of one version of the standard's operators.
+
+    A Scan is a region of its own.
+    """
+    return (
+        isinstance(a, Candidate)
+        and isinstance(b, Candidate)
+        and a.opsets.get("") == b.opsets.get("")
+        and "Scan" not in (a.proto.op_type, b.proto.op_type)
+    )
 
 
 def _levels(steps: Sequence[Step]) -> list[int]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -78,6 +78,8 @@ class Regions:
         self.replaceable: set[int] = set()
         #: Slots of values that are lengths, or computed of lengths, and stay on the host.
         self._on_host: set[int] = set()
+        #: Slots of tensors, of which no more may be known.
+        self._tensors: set[int] = set()
         self._functions_of_ours: dict[Any, bool] = {}
         self._regions: dict[Step, Region] = {}
         #: The regions of one node that seqarray has no kernel for.
@@ -92,7 +94,15 @@ class Regions:
         if domain == "" and op_type == "Constant":
             return False
         read = {name: scope.find(name) for name in {*proto.input, *free_names(proto)} - {""}}
-        if None in read.values() or domain not in scope.opsets or self._are_ours([proto]):
+        if None in read.values() or domain not in scope.opsets:
+            return False
+        if op_type == "Scan" and domain == "" and scope.opsets[""] > 8:
+            # It is a region of its own, passed on only if it has items.  onnxruntime wants shapes to be declared.
+            graphs = [graph for attribute in proto.attribute for graph in graphs_of(attribute)]
+            declared = [output.type.tensor_type for graph in graphs for output in graph.output]
+            if any(self._are_ours(graph.node) for graph in graphs) or not all(t.HasField("shape") for t in declared):
+                return False
+        elif self._are_ours([proto]):
             return False
         captured = [scope.find(name) for name in free_names(proto)]
         if 0 in captured:
@@ -103,8 +113,9 @@ class Regions:
         return all(declared is None or is_tensor(declared) for declared in types)
 
     def _type_of(self, slot: int) -> onnx.TypeProto | None:
-        """Return the type of a value; None if it is not known."""
-        return tensor_type("float32") if slot in self._constants else self._types.get(slot)
+        """Return a type of the kind of a value, a tensor or another; None if it is not known."""
+        is_some_tensor = slot in self._constants or slot in self._tensors
+        return tensor_type("float32") if is_some_tensor else self._types.get(slot)
 
     def _are_ours(self, nodes: Any, depth: int = 0) -> bool:
         """Return whether one of the nodes, or of those of their graphs and functions, must not be in a session."""
@@ -126,6 +137,15 @@ class Regions:
                 return True
         return False
 
+    def _is_standard(self, nodes: Iterable[onnx.NodeProto]) -> bool:
+        """Return whether nodes and those in their graphs are the standard's, which make tensors of tensors."""
+        return all(
+            domain_of(node) == ""
+            and function_key(node) not in self._model.functions
+            and all(self._is_standard(graph.node) for attribute in node.attribute for graph in graphs_of(attribute))
+            for node in nodes
+        )
+
     def make_candidate(
         self,
         proto: onnx.NodeProto,
@@ -137,6 +157,8 @@ class Regions:
         """Return a node as a candidate, as yet without steps that run it otherwise."""
         names = {name: scope.find(name) or 0 for name in {*proto.input, *free_names(proto)} - {""}}
         captured = frozenset(slot for name in free_names(proto) if (slot := names[name]))
+        if self._is_standard([proto]):
+            self._tensors.update(outputs)
         return Candidate(
             info.label,
             _not_executed,
@@ -195,7 +217,7 @@ class Regions:
         has_kernels = any(candidate.own is not None for candidate in candidates)
         steps = [step for candidate in candidates for step in candidate.own or [candidate]]
         if has_kernels:
-            iterates = any(candidate.proto.op_type == "Loop" for candidate in candidates)
+            iterates = any(candidate.proto.op_type in ("Loop", "Scan") for candidate in candidates)
             if not iterates and _count(steps) <= _FEW_STEPS and not any(isinstance(step, Candidate) for step in steps):
                 return steps
             steps = partition(steps, outputs, self._make)
@@ -242,6 +264,7 @@ class Regions:
             has_kernels,
             self._on_host,
             candidates[0].check if is_single and self.is_bounded else None,
+            _scanned(candidates[0]),
         )
         step = Step(label, region.run, (), inputs, outputs, computes=True, fallback=is_single, subgraphs=(own,))
         step.engine, step.binder = "onnxruntime", TENSORS
@@ -259,7 +282,7 @@ class Regions:
             if region is not None and (self._is_direct or not region.has_kernels):
                 session = region.prepare(self._cuda_index if self._is_direct else None)
                 if session is not None:
-                    step.binder = SESSION
+                    step.binder = TENSORS if region.scanned else SESSION
                     for slot, element_type in zip(step.outputs, session.output_types, strict=True):
                         self._types.setdefault(slot, tensor_type(element_type))
                 if region.refusal is None:
@@ -290,6 +313,17 @@ def _is_ours(node: onnx.NodeProto) -> bool:
     if node.op_type == "Split":
         return not _is_split_checked(node)
     return node.op_type == "Scan" or node.op_type in SEQUENCE_OPERATORS
+
+
+def _scanned(candidate: Candidate) -> dict[int, int]:
+    """Return the slots of what a Scan iterates over, each with its axis; nothing for other operators."""
+    node = candidate.proto
+    if node.op_type != "Scan" or domain_of(node):
+        return {}
+    attributes = {attribute.name: attribute for attribute in node.attribute}
+    count = attributes["num_scan_inputs"].i
+    axes = attributes["scan_input_axes"].ints if "scan_input_axes" in attributes else [0] * count
+    return dict(zip(candidate.inputs[-count:], axes, strict=True))
 
 
 def _is_split_checked(proto: onnx.NodeProto) -> bool:

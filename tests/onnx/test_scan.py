@@ -1,7 +1,10 @@
 """Scan on every library: states, axes, directions, captures and errors."""
 
+import random
+
 import numpy as np
 import pytest
+from onnx import helper
 
 import seqarray.onnx
 from tests.onnx.helpers import assert_gives, fails, floats, on_all, text_model
@@ -83,3 +86,65 @@ def test_version_8_is_refused():
     model.opset_import[0].version = 8
     with pytest.raises(ValueError, match="Scan"):
         seqarray.onnx.prepare(model)
+
+
+def random_scan(seed):
+    """A Scan with or without a state and its inputs, of up to three items along any axes and in both directions."""
+    chosen = random.Random(seed)
+    values = np.random.default_rng(seed)
+    rank, n_scanned, n_states, length = (chosen.randint(*bounds) for bounds in [(1, 3), (1, 2), (0, 1), (0, 3)])
+    shape = [chosen.randint(1, 3) for _ in range(rank - 1)]
+    axes = [chosen.randint(-rank, rank - 1) for _ in range(n_scanned)]
+    arrays = [np.ones(shape, np.float32)] * n_states
+    for axis in axes:
+        items = values.standard_normal((length, *shape), dtype=np.float32)
+        arrays.append(np.ascontiguousarray(np.moveaxis(items, 0, axis)))
+    names = ["state"] * n_states + [f"x{i}" for i in range(n_scanned)]
+    results = ["last"] * n_states + ["y"]
+    nodes = [helper.make_node("Exp", ["item0"], ["a"]), helper.make_node("Tanh", ["a"], ["b"])]
+    nodes.append(helper.make_node("Mul", ["b", f"item{n_scanned - 1}"], ["c"]))
+    if n_states:
+        nodes.append(helper.make_node("Add", ["before", "c"], ["after"]))
+    nodes.append(helper.make_node("Neg", ["c"], ["out"]))
+
+    def declared(inner):
+        return [helper.make_tensor_value_info(name, 1, shape) for name in inner]
+
+    scan = helper.make_node(
+        "Scan",
+        names,
+        results,
+        body=helper.make_graph(
+            nodes,
+            "body",
+            declared(["before"] * n_states + [f"item{i}" for i in range(n_scanned)]),
+            declared(["after"] * n_states + ["out"]),
+        ),
+        num_scan_inputs=n_scanned,
+        scan_input_axes=axes,
+        scan_input_directions=[chosen.randint(0, 1) for _ in axes],
+        scan_output_axes=[chosen.randint(-rank, rank - 1)],
+        scan_output_directions=[chosen.randint(0, 1)],
+    )
+    graph = helper.make_graph(
+        [scan, helper.make_node("Elu", ["y"], ["z"])],
+        "graph",
+        [helper.make_tensor_value_info(name, 1, None) for name in names],
+        [helper.make_empty_tensor_value_info(name) for name in [*results, "z"]],
+    )
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), arrays
+
+
+@pytest.mark.parametrize("first", [0, 40])
+def test_random_scans_in_a_session_and_step_by_step(first):
+    pytest.importorskip("onnxruntime", reason="onnxruntime is not installed")
+    engines = set()
+    for seed in range(first, first + 40):
+        model, arrays = random_scan(seed)
+        program = seqarray.onnx.prepare(model)
+        engines.add(program.steps[0].engine)
+        by_steps = seqarray.onnx.prepare(model, fallback="reference")
+        for result, expected in zip(program.run(arrays), by_steps.run(arrays), strict=True):
+            assert (result.dtype, result.shape) == (expected.dtype, expected.shape)
+            np.testing.assert_allclose(result, expected, rtol=1e-5, atol=1e-6)
+    assert engines == {"onnxruntime"}

@@ -165,6 +165,9 @@ class Region:
         Slots of outputs that are lengths or computed of lengths, which stay on the host.
     check : callable, optional
         Called with the execution and the arrays on the host by slot before a session runs.
+    scanned : dict, optional
+        Slots of arrays that must be equally long along an axis, and longer than 0: onnxruntime crashes where a Scan has
+        no items.
     """
 
     def __init__(
@@ -176,6 +179,7 @@ class Region:
         has_kernels: bool,
         on_host: Iterable[int] = (),
         check: Callable[[Execution, Mapping[int, Any]], None] | None = None,
+        scanned: Mapping[int, int] | None = None,
     ) -> None:
         self._model = model
         self._maker = maker
@@ -184,6 +188,7 @@ class Region:
         self.has_kernels = has_kernels
         self._on_host = [slot in set(on_host) for slot in model.outputs]
         self._check = check
+        self.scanned = scanned or {}
         #: A CUDA device or None, and element types of the inputs, to the session for them; None if it is refused.
         self._sessions: dict[tuple[int | str | None, ...], Session | None] = {}
         self._making = threading.Lock()
@@ -237,6 +242,8 @@ class Region:
         arguments = [values[slot] for slot in self._model.inputs]
         if self.refusal is not None or (execution.moves and self._prefers_own(arguments, execution)):
             return self._run_own(execution)
+        if self.scanned and not self._has_items(values):
+            return self._run_own(execution)
         if execution.moves and self._runs_on_cuda(execution.target):
             return self._run_on_cuda(arguments, execution)
         arrays = [_on_host(value, execution) for value in arguments] if execution.moves else arguments
@@ -253,6 +260,16 @@ class Region:
                     if not stays:
                         results[index] = _like(results[index], device, execution)
         return results
+
+    def _has_items(self, values: Sequence[Any]) -> bool:
+        """Return whether what is scanned are arrays of one length, which is not 0."""
+        lengths = set()
+        for slot, axis in self.scanned.items():
+            value = self._model.constants[slot] if slot in self._model.constants else values[slot]
+            if value is None or type(value) is ArraySequence or not -value.ndim <= axis < value.ndim:
+                return False
+            lengths.add(value.shape[axis])
+        return len(lengths) == 1 and 0 not in lengths
 
     def _prefers_own(self, arguments: Sequence[Any], execution: Execution) -> bool:
         """Return whether the values would have to be moved, or would lose a gradient, for kernels that need neither."""
