@@ -60,6 +60,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="PATH",
         help="where to write the outputs: an .npz file, a .pb file if there is one, or a folder for output_0.pb, ...",
     )
+    parser.add_argument(
+        "--fallback",
+        choices=("onnxruntime", "reference", "error"),
+        help="what runs the operators that seqarray does not implement; default: the first of these that is installed",
+    )
+    parser.add_argument(
+        "--keepdims-with-split",
+        choices=("ignore", "apply"),
+        help="what SplitToSequence does with keepdims=0 beside a size; default: ignore, as the standard says, and warn",
+    )
     parser.add_argument("--profile", action="store_true", help="print what each step took, in all runs together")
     parser.add_argument("--json", action="store_true", help="print everything as JSON")
     for name, (default, unit) in DEFAULT_LIMITS.items():
@@ -111,7 +121,13 @@ def _run(options: argparse.Namespace) -> int:
     if options.inputs is not None:
         check_inputs(options.inputs)
     _check_backend(options.backend)
-    program = prepare(model, xp=options.backend, **{name: getattr(options, name) for name in DEFAULT_LIMITS})
+    program = prepare(
+        model,
+        xp=options.backend,
+        fallback=options.fallback,
+        keepdims_with_split=options.keepdims_with_split,
+        **{name: getattr(options, name) for name in DEFAULT_LIMITS},
+    )
     sources = _sources(options, model, program)
     records: list[dict[str, Any]] = []
     with program.profile() if options.profile else nullcontext() as profile:

@@ -321,6 +321,8 @@ class Program:
             self._warn_of_fallbacks(Target(library, self._device), stacklevel=4)
             if self._device is not None:
                 self._prepare_target(library, self._device)
+        if self._closures is not None and self._on_numpy is None:
+            self._prepare_target(NUMPY, None)
 
     def run(self, inputs: Any = (), *, outputs: Sequence[str] | None = None) -> list[Any]:
         """Run the model.

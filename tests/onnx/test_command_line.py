@@ -185,3 +185,27 @@ def test_lower_takes_a_folder_and_names_inputs_that_are_not_there(tmp_path, caps
     error = capsys.readouterr().err
     assert "--inputs nowhere" in error
     assert error.count("\n") == 1
+
+
+UNBIND = "agraph (float[N, M] x, int64 n) => (seq(float[]) y) { y = SplitToSequence<keepdims = 0>(x, n) }"
+
+
+@pytest.mark.parametrize(
+    ("options", "shape", "warns"),
+    [([], (1, 2), True), (["ignore"], (1, 2), False), (["apply"], (2,), False)],
+)
+def test_keepdims_beside_a_size_is_what_is_asked_for(run, options, shape, warns):
+    chosen = ["--keepdims-with-split", *options] if options else []
+    status, output, error = run(UNBIND, {"x": np.ones((3, 2), np.float32), "n": np.asarray(1)}, *chosen)
+    assert (status, "keepdims" in error) == (0, warns)
+    assert sa.load(output)["y"].shapes == (shape,) * 3
+
+
+def test_a_fallback_is_the_one_that_is_asked_for(run):
+    text = "agraph (float[N] x) => (float[N] y) { y = Softplus(x) }"
+    status, output, error = run(text, {"x": floats(0)}, "--fallback", "error")
+    assert (status, output.exists()) == (2, False)
+    assert "Softplus" in error
+    status, output, error = run(text, {"x": floats(0)}, "--fallback", "reference")
+    assert (status, error) == (0, "")
+    np.testing.assert_allclose(sa.load(output)["y"], np.log(floats(2)))
