@@ -51,7 +51,6 @@ def described(array):
 def assert_as_by_steps(model, inputs, general_runs, *, usual=True):
     """Assert that a program gives what its steps give, in this way alone if all is usual."""
     program = seqarray.onnx.prepare(model, keepdims_with_split="ignore", fallback="reference")
-    program.run(inputs) if usual else outcome(program, inputs)  # prepares the target
     general_runs.clear()
     found = outcome(program, inputs)
     assert len(general_runs) == (not usual)
@@ -96,8 +95,6 @@ def test_keepdims_that_is_applied_beside_a_size(axis, split, usual, general_runs
     )
     inputs = [floats([1, 2, 3], [4, 5, 6]), integer(split)]
     program = seqarray.onnx.prepare(model, keepdims_with_split="apply")
-    program.run([inputs[0], integer(1)])
-    general_runs.clear()
     found = outcome(program, inputs)
     assert len(general_runs) == (not usual)
     by_steps = seqarray.onnx.prepare(model, **BY_STEPS | {"keepdims_with_split": "apply"})
@@ -299,7 +296,7 @@ def test_outputs_share_no_memory_with_inputs(general_runs):
     for _ in range(2):
         y, t, z = program.run([x, [element]])
         assert not any(np.shares_memory(array, given) for array in (y, z, *t) for given in (x, element))
-    assert len(general_runs) == 1
+    assert not general_runs
 
 
 def test_overflows_do_not_warn(general_runs):
@@ -310,4 +307,4 @@ def test_overflows_do_not_warn(general_runs):
     program = seqarray.onnx.prepare(model, fallback="reference")
     for _ in range(2):
         assert np.isnan(program.run([floats(0)])[0]).all()
-    assert len(general_runs) == 1
+    assert not general_runs
