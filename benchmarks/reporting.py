@@ -100,7 +100,7 @@ def time_text(seconds: float) -> str:
 
 
 #: The ways in words, behind the title of a case.
-WORDS = {OURS: "", LIST: ", of a list", CONSTRUCT: ", with the making of the sequence", TAKEN: ", every chunk taken"}
+WORDS = {OURS: "", LIST: ", of a list", CONSTRUCT: ", and making the sequence", TAKEN: ", every chunk taken"}
 
 
 def in_words(comparison: Comparison) -> str:

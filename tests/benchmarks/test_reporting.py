@@ -300,8 +300,8 @@ def test_cases_are_named_in_words():
     contenders = {"seqarray, list": record(1.0), "seqarray, construct + join": record(1.0), "numpy": record(2.0)}
     found = result_of(entry(title="join: and what it shows", contenders=contenders))
     assert sorted(map(reporting.in_words, reporting.comparisons(found))) == [
+        "join, and making the sequence: 3 x (64, 64)",
         "join, of a list: 3 x (64, 64)",
-        "join, with the making of the sequence: 3 x (64, 64)",
     ]
 
 
