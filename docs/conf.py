@@ -31,14 +31,25 @@ nitpick_ignore_regex = [
     ("py:.*", rf"{name}(\..*)?")
     for name in (
         *("numpy", "torch", "jax", "dask", "cupy", "onnx", "onnxruntime", "pickle", "copy", "array"),
-        *("collections", "threading", "os", "sys", "abc", "typing", "concurrent"),
+        *("collections", "threading", "os", "sys", "abc", "types", "typing", "concurrent"),
+    )
+]
+# Type variables and the protocol of array likes have no page: the docstrings say what they stand for.
+nitpick_ignore = [
+    ("py:class", name)
+    for name in (
+        *("seqarray._typing.ArrayT", "seqarray._typing.ResultT", "seqarray._typing.SupportsArray"),
+        *("seqarray._sequence.ArrayT_co", "seqarray.onnx.backend.SeqarrayRep"),
     )
 ]
 
 # Names in single backticks are references where there is such a name, and literal text otherwise.
 default_role = "autolink"
 autosummary_generate = True
-autodoc_typehints = "none"  # the docstrings tell the types in words
+autodoc_typehints = "signature"
+autodoc_typehints_format = "short"
+python_use_unqualified_type_names = True
+python_maximum_signature_line_length = 88
 autodoc_member_order = "groupwise"
 numpydoc_show_class_members = False
 numpydoc_xref_param_type = False

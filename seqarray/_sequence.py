@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from copy import deepcopy
 from itertools import chain
 from math import prod
+from types import ModuleType
 from typing import Any, NoReturn, TypeVar, final, overload
 
 import numpy as np
@@ -107,7 +108,7 @@ class ArraySequence(Collection, Sequence[ArrayT_co]):
         /,
         *,
         dtype: Any = None,
-        xp: Any = None,
+        xp: ModuleType | str | None = None,
         device: Any = None,
     ) -> ArraySequence[ArrayT_co]:
         library = resolve_library(xp, operator="ArraySequence")
@@ -196,7 +197,12 @@ class ArraySequence(Collection, Sequence[ArrayT_co]):
         return _unpickled, pickled(self._kind, self._blocks)
 
     def to(
-        self, device: Any = None, *, xp: Any = None, copy: bool | None = None, non_blocking: bool = False
+        self,
+        device: Any = None,
+        *,
+        xp: ModuleType | str | None = None,
+        copy: bool | None = None,
+        non_blocking: bool = False,
     ) -> ArraySequence[Any]:
         """Return the elements as arrays of another library, or on another device.
 

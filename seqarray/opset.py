@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from types import ModuleType
 from typing import Any, NamedTuple
 
 from seqarray._arguments import check_readable, check_text, describe, host_values, integer, length_along
@@ -53,7 +54,7 @@ class Call(NamedTuple):
     attributes: dict[str, Any]
     n_outputs: int
     copy: bool | None
-    xp: Any
+    xp: ModuleType | str | None
     device: Any
 
 
@@ -78,7 +79,7 @@ def run(
     opset: int,
     n_outputs: int = 1,
     copy: bool | None = True,
-    xp: Any = None,
+    xp: ModuleType | str | None = None,
     device: Any = None,
 ) -> tuple[Any, ...]:
     """Run one ONNX operator as a model of a given opset would.

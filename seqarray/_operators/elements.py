@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -74,7 +75,9 @@ def sequence_construct(*inputs: ArrayT, copy: bool | None = None) -> ArraySequen
     return sequence
 
 
-def sequence_empty(dtype: Any = "float32", *, xp: Any = None, device: Any = None) -> ArraySequence[Any]:
+def sequence_empty(
+    dtype: Any = "float32", *, xp: ModuleType | str | None = None, device: Any = None
+) -> ArraySequence[Any]:
     """Make an empty sequence of an element type.
 
     Parameters

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from math import prod
+from types import ModuleType
 from typing import Any, Literal
 
 import numpy as np
@@ -376,7 +377,9 @@ def unpad_sequence(
     return make(kind_of_copies(kind), as_blocks(run, kind.library), count)
 
 
-def sequence_mask(lengths: AnyIntegers, /, *, length: int | None = None, xp: Any = None, device: Any = None) -> Array:
+def sequence_mask(
+    lengths: AnyIntegers, /, *, length: int | None = None, xp: ModuleType | str | None = None, device: Any = None
+) -> Array:
     """Return which items of a padded array are no padding.
 
     Parameters

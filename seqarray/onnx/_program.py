@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import count
+from types import ModuleType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -92,7 +93,7 @@ class _PreparedTarget(NamedTuple):
 def prepare(
     model: Any,
     *,
-    xp: Any = None,
+    xp: ModuleType | str | None = None,
     device: Any = None,
     fallback: str | None = None,
     max_trip_count: int | None = None,
