@@ -263,14 +263,15 @@ def _sizes(cut: Cut, starts: Column, stops: Column) -> list[int]:
 
 def _cut_up(base: Tensor, cut: Cut, starts: Column, stops: Column) -> tuple[Tensor, ...]:
     """Return the chunks of a tensor in which they lie one after the other, each with its own version counter."""
-    shape, axis, _, packed = cut
+    shape, axis, dropped, packed = cut
     size = min(stops[0] - starts[0], shape[axis])
     if isinstance(starts, range) and stops[-1] == shape[axis]:
         return _cut_equally(base, cut.chunk_shape(size), len(starts))
+    if not packed and isinstance(starts, range):
+        return tuple(torch.unsafe_split(base, size, axis))
     if not packed:
-        if isinstance(starts, range):
-            return tuple(torch.unsafe_split(base, size, axis))
-        return tuple(torch.unsafe_split_with_sizes(base, _sizes(cut, starts, stops), axis))
+        chunks = torch.unsafe_split_with_sizes(base, _sizes(cut, starts, stops), axis)
+        return tuple([chunk.squeeze(axis) for chunk in chunks] if dropped else chunks)
     sizes = _sizes(cut, starts, stops)
     parts = torch.unsafe_split_with_sizes(base, [size * cut.step for size in sizes])
     return tuple([part.view(cut.chunk_shape(size)) for part, size in zip(parts, sizes, strict=True)])

@@ -105,6 +105,20 @@ def address(array):
     return array.__array_interface__["data"][0] if isinstance(array, np.ndarray) else array.data_ptr()
 
 
+PARTS = [[2], [4, 1], slice(1, 3), slice(None, None, -1), slice(1), slice(5, None), slice(1, 5, 2)]
+
+
+@pytest.mark.parametrize(("shape", "axis"), [((6,), 0), ((6, 2), 0), ((1, 6), 1), ((2, 6), 1)])
+def test_copies_of_some_chunks_without_the_axis_of_the_split(backend, shape, axis):
+    values = np.arange(np.prod(shape), dtype=np.float32).reshape(shape)
+    rows = [backend.array(row) for row in np.moveaxis(values, axis, 0)]
+    chunks = sa.split_to_sequence(backend.array(values), axis=axis, keepdims=0)
+    for part in PARTS:
+        expected = [rows[place] for place in part] if isinstance(part, list) else rows[part]
+        for copied in (chunks[part].to(copy=True), copy.deepcopy(chunks[part]), sa.sequence_construct(*chunks[part])):
+            assert_sequences_equal(copied, expected)
+
+
 @pytest.mark.parametrize("copy", [None, False])
 @pytest.mark.parametrize("layout", [name for name in LAYOUTS if name != "strided"])
 @pytest.mark.parametrize("element_type", ["float32", "bool", "bfloat16", "complex64"])
