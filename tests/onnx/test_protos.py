@@ -112,3 +112,14 @@ def test_programs_take_what_was_loaded(tmp_path):
     assert_arrays_equal(y, floats(-1, -2))
     assert_sequences_equal(t, [floats(1), floats(2, 3)])
     assert (len(f), f.element_type, q) == (0, "int64", None)
+
+
+def test_errors_name_the_function_and_the_element():
+    short = onnx.TensorProto(data_type=onnx.TensorProto.FLOAT, dims=[3], raw_data=b"1234")
+    whole = onnx.TensorProto(data_type=onnx.TensorProto.FLOAT, dims=[1], raw_data=b"1234")
+    refuses(ValueError, lambda: sa.onnx.from_proto(short), "from_proto: tensor ''", "(3,)", "12", "4")
+    several = onnx.SequenceProto(name="s", elem_type=onnx.SequenceProto.TENSOR, tensor_values=[whole, short])
+    refuses(ValueError, lambda: sa.onnx.from_proto(several), "from_proto: sequence 's': element 1", "(3,)")
+    outside = onnx.TensorProto(name="t", data_type=onnx.TensorProto.FLOAT, dims=[1], data_location=1)
+    outside.external_data.add(key="location", value="data.bin")
+    refuses(ValueError, lambda: sa.onnx.from_proto(outside), "from_proto: tensor 't'", "'data.bin'", "path")

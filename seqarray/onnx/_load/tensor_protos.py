@@ -59,7 +59,7 @@ def nbytes_of(tensor: onnx.TensorProto) -> int:
     return ONNX_TYPES[element_type].itemsize * int(prod(tensor.dims)) + sum(map(len, tensor.string_data))
 
 
-def array_of(tensor: onnx.TensorProto, folder: DataFolder | None = None) -> np.ndarray[Any, Any]:
+def array_of(tensor: onnx.TensorProto, folder: DataFolder | None = None, label: str = "") -> np.ndarray[Any, Any]:
     """Return the values of a tensor as a new array.
 
     Parameters
@@ -68,13 +68,15 @@ def array_of(tensor: onnx.TensorProto, folder: DataFolder | None = None) -> np.n
         The tensor; its data may be in another file.
     folder : DataFolder, optional
         The folder of the model, which must contain such a file.
+    label : str, optional
+        What error messages call the tensor.  Default: its name.
 
     Raises
     ------
     ValueError
         If the number of values does not match the shape, or the file with the data cannot be used.
     """
-    label = f"tensor {tensor.name!r}"
+    label = label or f"tensor {tensor.name!r}"
     element_type = element_type_by_code(tensor.data_type, label)
     shape = tuple(tensor.dims)
     if any(length < 0 for length in shape):
@@ -202,7 +204,9 @@ def _external_part(tensor: onnx.TensorProto, folder: DataFolder | None, needed: 
     entries = {entry.key: entry.value for entry in tensor.external_data}
     location = entries.get("location", "")
     if folder is None:
-        raise ValueError(f"{label} lies in the file {location!r}; pass the model as a path, so that it can be found")
+        raise ValueError(
+            f"{label} lies in the file {location!r}, which is looked for only beside a model that is given by its path"
+        )
     parts = PurePosixPath(location).parts + PureWindowsPath(location).parts
     if not location or ".." in parts or PurePosixPath(location).is_absolute() or PureWindowsPath(location).anchor:
         raise ValueError(f"{label} lies in the file {location!r}, which is not below the folder of the model")

@@ -98,7 +98,7 @@ def from_proto(proto: Any) -> Any:
         raise TypeError(
             f"from_proto: proto is a {type(proto).__name__}; expected a TensorProto, SequenceProto or OptionalProto"
         )
-    value = value_of(proto)
+    value = value_of(proto, "from_proto: ")
     return as_sequence(value, operator="from_proto") if isinstance(value, list) else value
 
 
@@ -107,17 +107,18 @@ def is_proto(value: Any) -> bool:
     return isinstance(value, _PROTOS)
 
 
-def value_of(proto: Any) -> Any:
-    """Return the value of a message as a NumPy array, a list of them, or None."""
+def value_of(proto: Any, prefix: str = "") -> Any:
+    """Return the value of a message as a NumPy array, a list of them, or None; errors begin with `prefix`."""
     if isinstance(proto, onnx.TensorProto):
-        return array_of(proto)
+        return array_of(proto, label=f"{prefix}tensor {proto.name!r}")
     if isinstance(proto, onnx.SequenceProto):
-        _check_kind(proto, onnx.SequenceProto.TENSOR)
-        return [array_of(tensor) for tensor in proto.tensor_values]
-    _check_kind(proto, onnx.OptionalProto.TENSOR, onnx.OptionalProto.SEQUENCE)
+        _check_kind(proto, prefix, onnx.SequenceProto.TENSOR)
+        label = f"{prefix}sequence {proto.name!r}: element"
+        return [array_of(tensor, label=f"{label} {index}") for index, tensor in enumerate(proto.tensor_values)]
+    _check_kind(proto, prefix, onnx.OptionalProto.TENSOR, onnx.OptionalProto.SEQUENCE)
     if proto.HasField("sequence_value"):
-        return value_of(proto.sequence_value)
-    return array_of(proto.tensor_value) if proto.HasField("tensor_value") else None
+        return value_of(proto.sequence_value, prefix)
+    return value_of(proto.tensor_value, prefix) if proto.HasField("tensor_value") else None
 
 
 def optional_of(proto: Any) -> Any:
@@ -144,8 +145,8 @@ def _tensor(array: HostArray, name: str, label: str) -> onnx.TensorProto:
     return tensor_of(array, name)
 
 
-def _check_kind(proto: Any, *kinds: int) -> None:
+def _check_kind(proto: Any, prefix: str, *kinds: int) -> None:
     """Check that a message holds one of some kinds of values, or does not say what it holds."""
     if proto.elem_type not in (0, *kinds):
         kind = type(proto).DataType.Name(proto.elem_type)
-        raise ValueError(f"{type(proto).__name__} {proto.name!r} holds values of kind {kind}; expected tensors")
+        raise ValueError(f"{prefix}{type(proto).__name__} {proto.name!r} holds values of kind {kind}; expected tensors")
