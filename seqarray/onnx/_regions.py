@@ -315,15 +315,15 @@ def _is_ours(node: onnx.NodeProto) -> bool:
     return node.op_type == "Scan" or node.op_type in SEQUENCE_OPERATORS
 
 
-def _scanned(candidate: Candidate) -> dict[int, int]:
+def _scanned(candidate: Candidate) -> list[tuple[int, int]]:
     """Return the slots of what a Scan iterates over, each with its axis; nothing for other operators."""
     node = candidate.proto
     if node.op_type != "Scan" or domain_of(node):
-        return {}
+        return []
     attributes = {attribute.name: attribute for attribute in node.attribute}
     count = attributes["num_scan_inputs"].i
     axes = attributes["scan_input_axes"].ints if "scan_input_axes" in attributes else [0] * count
-    return dict(zip(candidate.inputs[-count:], axes, strict=True))
+    return list(zip(candidate.inputs[-count:], axes, strict=True))
 
 
 def _is_split_checked(proto: onnx.NodeProto) -> bool:

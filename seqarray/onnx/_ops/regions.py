@@ -165,9 +165,9 @@ class Region:
         Slots of outputs that are lengths or computed of lengths, which stay on the host.
     check : callable, optional
         Called with the execution and the arrays on the host by slot before a session runs.
-    scanned : dict, optional
-        Slots of arrays that must be equally long along an axis, and longer than 0: onnxruntime crashes where a Scan has
-        no items.
+    scanned : sequence of (int, int), optional
+        Slots of arrays, and an axis of each, along which they must be equally long and longer than 0: onnxruntime
+        crashes where a Scan has no items.
     """
 
     def __init__(
@@ -179,7 +179,7 @@ class Region:
         has_kernels: bool,
         on_host: Iterable[int] = (),
         check: Callable[[Execution, Mapping[int, Any]], None] | None = None,
-        scanned: Mapping[int, int] | None = None,
+        scanned: Sequence[tuple[int, int]] = (),
     ) -> None:
         self._model = model
         self._maker = maker
@@ -188,7 +188,7 @@ class Region:
         self.has_kernels = has_kernels
         self._on_host = [slot in set(on_host) for slot in model.outputs]
         self._check = check
-        self.scanned = scanned or {}
+        self.scanned = scanned
         #: A CUDA device or None, and element types of the inputs, to the session for them; None if it is refused.
         self._sessions: dict[tuple[int | str | None, ...], Session | None] = {}
         self._making = threading.Lock()
@@ -264,7 +264,7 @@ class Region:
     def _has_items(self, values: Sequence[Any]) -> bool:
         """Return whether what is scanned are arrays of one length, which is not 0."""
         lengths = set()
-        for slot, axis in self.scanned.items():
+        for slot, axis in self.scanned:
             value = self._model.constants[slot] if slot in self._model.constants else values[slot]
             if value is None or type(value) is ArraySequence or not -value.ndim <= axis < value.ndim:
                 return False
