@@ -257,6 +257,7 @@ class Regions:
         own = make_subgraph(label, (), outputs, steps, self._constants)
         own_constants = {slot: self._constants[slot] for slot in _slots_of(own) if slot in self._constants}
         region = Region(
+            label,
             model,
             self._maker,
             own,
@@ -267,7 +268,7 @@ class Regions:
             _scanned(candidates[0]),
         )
         step = Step(label, region.run, (), inputs, outputs, computes=True, fallback=is_single, subgraphs=(own,))
-        step.engine, step.binder = "onnxruntime", TENSORS
+        step.engine, step.binder, step.names_itself = "onnxruntime", TENSORS, True
         step.nodes = tuple(info for candidate in candidates for info in candidate.nodes)
         self._regions[step] = region
         if is_single:

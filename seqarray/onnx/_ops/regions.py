@@ -19,7 +19,7 @@ from seqarray.onnx._load.model import domain_of, graphs_of, tensors_of
 from seqarray.onnx._load.pruning import captured_names
 from seqarray.onnx._load.tensor_protos import DataFolder, embed_external, is_external
 from seqarray.onnx._ops.node import schema_of
-from seqarray.onnx._run.executor import Execution, execute
+from seqarray.onnx._run.executor import Execution, execute, with_label
 from seqarray.onnx._run.placement import Target
 from seqarray.onnx._run.sessions import RefusedError, Session, SessionMaker, text_of
 from seqarray.onnx._run.steps import Step, Subgraph
@@ -151,6 +151,8 @@ class Region:
 
     Parameters
     ----------
+    label : str
+        The nodes as error messages name them.
     model : RegionModel
         The nodes.
     maker : SessionMaker
@@ -172,6 +174,7 @@ class Region:
 
     def __init__(
         self,
+        label: str,
         model: RegionModel,
         maker: SessionMaker,
         own: Subgraph,
@@ -181,6 +184,7 @@ class Region:
         check: Callable[[Execution, Mapping[int, Any]], None] | None = None,
         scanned: Sequence[tuple[int, int]] = (),
     ) -> None:
+        self._label = label
         self._model = model
         self._maker = maker
         self._own = own
@@ -244,12 +248,20 @@ class Region:
             return self._run_own(execution)
         if self.scanned and not self._has_items(values):
             return self._run_own(execution)
+        try:
+            results = self._run_session(arguments, execution)
+        except Exception as error:
+            raise with_label(error, self._label) from error
+        return self._run_own(execution) if results is None else results
+
+    def _run_session(self, arguments: list[Any], execution: Execution) -> Sequence[Any] | None:
+        """Execute the nodes in a session; return None if onnxruntime does not make one."""
         if execution.moves and self._runs_on_cuda(execution.target):
             return self._run_on_cuda(arguments, execution)
         arrays = [_on_host(value, execution) for value in arguments] if execution.moves else arguments
         session = self._session or self._session_for(_element_types(arrays))
         if session is None:
-            return self._run_own(execution)
+            return None
         if self._check is not None:
             self._check(execution, self._model.constants | dict(zip(self._model.inputs, arrays, strict=True)))
         results = self._checked(session.run, arrays)
@@ -281,7 +293,7 @@ class Region:
         )
 
     def _run_own(self, execution: Execution) -> Sequence[Any]:
-        """Execute the steps of the nodes one by one."""
+        """Execute the steps of the nodes one by one, each of which names itself in its errors."""
         values, target = execution.values, execution.target
         for slot, array in self._own_constants.items():
             if values[slot] is None:
@@ -296,13 +308,13 @@ class Region:
         """Return whether the session reads and writes arrays on a CUDA device; checks read them on the host."""
         return self._check is None and target.cuda_index is not None and self._maker.is_direct(target)
 
-    def _run_on_cuda(self, arguments: Sequence[Any], execution: Execution) -> Sequence[Any]:
+    def _run_on_cuda(self, arguments: Sequence[Any], execution: Execution) -> Sequence[Any] | None:
         """Execute the nodes in a session that reads and writes arrays on the CUDA device of the program."""
         library, index = execution.target.library, execution.target.cuda_index
         assert index is not None
         session = self._session_for(_element_types(arguments), index)
         if session is None:
-            return self._run_own(execution)
+            return None
         arrays = [value if isinstance(value, np.ndarray) else _row_major(value) for value in arguments]
         # The session has a stream of its own.
         library.finish(execution.target.device)

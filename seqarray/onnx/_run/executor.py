@@ -104,8 +104,10 @@ def execute(steps: list[Step], execution: Execution) -> None:
     step: Any = None
     arguments: list[Any]
     results: Sequence[Any]
+    is_named = False
     try:
         for step in steps:
+            is_named = step.names_itself
             begun = None if profile is None else profile.begin()
             if step.subgraphs:
                 # References left here would keep values alive while the subgraphs run.
@@ -116,6 +118,7 @@ def execute(steps: list[Step], execution: Execution) -> None:
                 if moves:
                     arguments = execution.place_arguments(arguments, step.placements)
                 results = step.function(execution, *arguments)
+            is_named = False
             if profile is not None and begun is not None:
                 profile.end(step, begun, results)
             if len(step.outputs) == 1:
@@ -128,6 +131,8 @@ def execute(steps: list[Step], execution: Execution) -> None:
             if budget is not None:
                 budget.update(values, step.outputs + step.dead)
     except Exception as error:
+        if is_named:
+            raise
         raise with_label(error, step.label) from error
 
 

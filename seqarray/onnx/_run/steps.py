@@ -75,6 +75,8 @@ class Step:
         How a closure is made of the step; None if there is none.
     nodes : tuple of NodeInfo
         The node, or those of a region; none if the steps in its subgraphs are shown in its place.
+    names_itself : bool
+        Whether the errors of the function begin with a label already.
     """
 
     label: str
@@ -90,6 +92,7 @@ class Step:
     subgraphs: tuple[Subgraph, ...] = ()
     binder: Any = None
     nodes: tuple[NodeInfo, ...] = ()
+    names_itself: bool = False
 
     @property
     def operator(self) -> str:
