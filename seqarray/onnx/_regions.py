@@ -10,6 +10,7 @@ import onnx
 
 from seqarray.onnx._load.model import MAX_NESTING, Model, domain_of, function_key, graphs_of
 from seqarray.onnx._ops.closures import SESSION, TENSORS
+from seqarray.onnx._ops.deviations import deviates_in_onnxruntime
 from seqarray.onnx._ops.regions import Region, RegionModel, free_names, renamed
 from seqarray.onnx._ops.result_types import is_tensor, tensor_type
 from seqarray.onnx._partition import Candidate, partition
@@ -313,7 +314,7 @@ def _is_ours(node: onnx.NodeProto) -> bool:
         return len(node.output) > len(node.input) - 2
     if node.op_type == "Split":
         return not _is_split_checked(node)
-    return node.op_type == "Scan" or node.op_type in SEQUENCE_OPERATORS
+    return node.op_type == "Scan" or node.op_type in SEQUENCE_OPERATORS or deviates_in_onnxruntime(node)
 
 
 def _scanned(candidate: Candidate) -> list[tuple[int, int]]:

@@ -668,3 +668,21 @@ def test_what_a_session_passes_on_has_memory_of_its_own(nodes):
         y[...] = r[...] = -7
     assert found[0] == found[1]
     assert x.tolist() == [1, 2, 3, 4]
+
+
+@pytest.mark.parametrize("inside", [False, True])
+@pytest.mark.parametrize(
+    ("equation", "is_valid"),
+    [("ij->ji", True), (" i j -> j i ", True), ("...j->j...", True), ("ij->", True), ("ij=", False), ("i1", False)],
+)
+def test_equations_that_onnxruntime_reads_without_end_do_not_come_to_it(equation, is_valid, inside):
+    node = f'Einsum <equation = "{equation}"> (x)'
+    if inside:
+        node = f"If (c) <then_branch = g () => (t) {{ t = {node} }}, else_branch = h () => (u) {{ u = Neg(x) }}>"
+    program = sa.onnx.prepare(text_model(f"agraph (float[N, M] x, bool c) => (y) {{ y = {node} }}"))
+    x = floats([1, 2, 3], [4, 5, 6])
+    if is_valid:
+        assert engines(program)["y"] == "onnxruntime"
+        np.testing.assert_array_equal(program.run([x, boolean(True)])[0], np.einsum(equation.replace(" ", ""), x))
+    else:
+        refuses(ValueError, lambda: program.run([x, boolean(True)]), "Einsum", "valid")
