@@ -242,10 +242,14 @@ def share(jobs: Sequence[Job], *arguments: Any) -> None:
                 one.run()
     except BaseException as error:
         errors += (error,)
-    while sent:
+    all_ended = False
+    while not all_ended:
         try:
-            sent[-1].wait(workers)
-            sent.pop()
+            # The handler of a signal may raise at the end of each round, so the loop is inside.
+            while sent:
+                sent[-1].wait(workers)
+                sent.pop()
+            all_ended = True
         except BaseException as error:
             errors += (error,)
     if errors:
