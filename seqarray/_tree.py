@@ -144,10 +144,10 @@ def of_blocks(blocks: Sequence[Block]) -> Tree:
 
 
 def tree_of(trees: Sequence[Tree]) -> Tree:
-    """Return the tree over blocks, or other trees of one height."""
+    """Return the tree over blocks, or other trees of one height; a branch on top has two children or more."""
     while len(trees) > 1:
         trees = [_branch(trees[i : i + WIDTH]) for i in range(0, len(trees), WIDTH)]
-    return trees[0] if trees else ()
+    return _lowered(trees[0]) if trees else ()
 
 
 def blocks_of(elements: Elements) -> Blocks:
@@ -185,7 +185,7 @@ def erase_last(elements: Elements) -> Elements:
     """Return the elements without the last one."""
     if isinstance(elements, Branch):
         rest, top = _without_last_block(elements)
-        elements = Stack(_lowered(tree_of(rest)), elements.length - len(top), top)
+        elements = Stack(tree_of(rest), elements.length - len(top), top)
     if isinstance(elements, Stack):
         below, begin, top = elements.below, elements.begin, elements.top
         return Stack(below, begin, _part(top, slice(-1))) if len(top) > 1 else below
@@ -234,8 +234,7 @@ def erase(elements: Elements, index: int) -> Elements:
 def _without(tree: Tree, index: int) -> Tree:
     if index == 0 and not isinstance(tree, Branch):
         return _part(tree, slice(1, None))
-    rest = _erased(tree, index)
-    return _lowered(rest[0] if len(rest) == 1 else tree_of(rest))
+    return tree_of(_erased(tree, index))
 
 
 def _erased(tree: Tree, index: int) -> tuple[Tree, ...]:
@@ -270,7 +269,7 @@ def select(elements: Elements, indices: range) -> Tree:
         return ()
     first, last = sorted((indices[0], indices[-1]))
     tree = elements.whole() if isinstance(elements, Stack) else elements
-    between = _lowered(_between(tree, first, last + 1))
+    between = tree_of([_between(tree, first, last + 1)])
     return between if indices.step == 1 else tree_of(_strided(blocks_of(between), indices.step))
 
 

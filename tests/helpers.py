@@ -65,6 +65,7 @@ def assert_tree_is_sound(sequence: sa.ArraySequence[Any]) -> int:
         assert len(elements.top) > 0
         _height(elements.top)
         elements = elements.below
+    assert not isinstance(elements, _tree.Branch) or len(elements.children) > 1
     return _height(elements)
 
 

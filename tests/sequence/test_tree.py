@@ -1,5 +1,9 @@
 """The tree of blocks: what a change makes anew, and elements at the boundaries of blocks of every kind."""
 
+import functools
+import operator
+import random
+
 import numpy as np
 import pytest
 
@@ -64,6 +68,45 @@ def test_many_sequences_of_one_are_added_to_full_blocks():
     assert_tree_is_sound(total)
     assert len(blocks_of(total)) < 40
     assert sa.concat_from_sequence(total, axis=0).tolist() == list(range(1_000))
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_any_changes_one_after_another_leave_the_elements_of_a_list(monkeypatch, seed):
+    shrink_blocks(monkeypatch)
+    chance = random.Random(seed)
+    x = np.arange(30)
+    sequence, expected = (
+        (sa.split_to_sequence(x, 1, copy=None), np.split(x, 30)) if seed % 2 else (sa.ArraySequence([x]), [x])
+    )
+    for step in range(150):
+        if step % 50 == 0:  # short blocks, of which many become one
+            expected = expected[:1] * chance.randint(1, 5)
+            sequence = functools.reduce(operator.add, [sa.ArraySequence([array]) for array in expected], sequence[:0])
+        new, length = np.asarray([step, seed]), len(expected)
+        place, other = chance.choice([chance.randint(-length, length), -1 if length else 0]), chance.randint(0, length)
+        at = place + length if place < 0 else place
+        match chance.choice("append append append insert insert add front pop pop erase erase slice turn take".split()):
+            case "append":
+                sequence, expected = sa.sequence_insert(sequence, new), [*expected, new]
+            case "insert":
+                sequence, expected = sa.sequence_insert(sequence, new, place), [*expected[:at], new, *expected[at:]]
+            case "add":
+                sequence, expected = sequence + [new], [*expected, new]
+            case "front":
+                sequence, expected = [new] + sequence, [new, *expected]
+            case "pop" if length:
+                sequence, expected = sa.sequence_erase(sequence), expected[:-1]
+            case "erase" if at < length:
+                sequence, expected = sa.sequence_erase(sequence, place), expected[:at] + expected[at + 1 :]
+            case "slice" if other - at > length // 2:
+                sequence, expected = sequence[at:other], expected[at:other]
+            case "turn":
+                sequence, expected = sequence[other:] + sequence[:other], expected[other:] + expected[:other]
+            case "take" if length:
+                places = [chance.randrange(length) for _ in range(length)]
+                sequence, expected = sequence[places], [expected[n] for n in places]
+        check(sequence, expected or sequence[:0])
+        assert sequence.sizes() == tuple(map(len, expected))
 
 
 def kinds(backend):
