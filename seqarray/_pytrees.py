@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from seqarray._libraries import LIBRARIES, Library, PytreeNode, on_new_library
+from seqarray._libraries import LIBRARIES, Library, PytreeNode, library_of, on_new_library
 from seqarray._pickling import declared_type
 from seqarray._sequence import ArraySequence, rebuilt
 
@@ -50,7 +50,14 @@ def _context(sequence: ArraySequence[Any]) -> Context:
 
 
 def _flatten(sequence: ArraySequence[Any]) -> tuple[list[Any], Context]:
-    return list(sequence), _context(sequence)
+    elements: list[Any] = []
+    for block in sequence._blocks:
+        if isinstance(block, tuple):
+            elements += block
+        else:
+            with library_of(block.base).within_trace_of(block.base):
+                elements += block
+    return elements, _context(sequence)
 
 
 def _unflatten(elements: Iterable[Any], context: Context) -> ArraySequence[Any]:

@@ -10,7 +10,15 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from seqarray._arguments import LONG_COLUMN, Column, Shape, Value
-from seqarray._libraries import Array, library_of
+from seqarray._libraries import Array, is_compiling, library_of
+
+
+def fixed(column: Column) -> Column:
+    """Return a column that can be indexed while torch.compile traces.
+
+    Of a range that a program is given it makes one of symbols, which cannot be; of a new one it asks for the values.
+    """
+    return range(column.start, column.stop, column.step) if type(column) is range and is_compiling() else column
 
 
 class Cut(NamedTuple):
@@ -51,7 +59,7 @@ class Run:
         self.stops = stops
 
     def __len__(self) -> int:
-        return len(self.starts)
+        return len(fixed(self.starts))
 
     def __getitem__(self, index: int) -> Array:
         start, stop = self._bounds(index)
@@ -129,8 +137,12 @@ class Run:
         return Run, (self.base, self.cut, self.starts, self.stops)
 
     def _bounds(self, index: int) -> tuple[int, int]:
-        start, stop = self.starts[index], self.stops[index]
-        if isinstance(self.stops, list):  # which does not exceed the length, and may hold symbolic integers
+        starts, stops = self.starts, self.stops
+        if isinstance(starts, range) and isinstance(stops, range):  # not indexed, see `fixed`
+            start, stop = starts.start + index * starts.step, stops.start + index * stops.step
+            return start, min(stop, self.cut.shape[self.cut.axis])
+        start, stop = starts[index], stops[index]
+        if isinstance(stops, list):  # which does not exceed the length, and may hold symbolic integers
             return start, stop
         return int(start), min(int(stop), self.cut.shape[self.cut.axis])
 
@@ -148,7 +160,7 @@ class Run:
 
     def part(self, which: slice) -> Run:
         """Return some of the chunks, without creating a view."""
-        return Run(self.base, self.cut, self.starts[which], self.stops[which])
+        return Run(self.base, self.cut, fixed(self.starts)[which], fixed(self.stops)[which])
 
     def taken(self, places: Sequence[int]) -> Run:
         """Return the chunks at some places, in any order, without creating a view."""
@@ -186,7 +198,7 @@ class Run:
 
     def is_gapless(self) -> bool:
         """Return whether every chunk starts at the stop of the one before it."""
-        starts, stops = self.starts, self.stops
+        starts, stops = fixed(self.starts), fixed(self.stops)
         if isinstance(starts, range):
             return len(starts) == 1 or starts.step == stops[0] - starts[0]
         if isinstance(starts, list):
@@ -333,6 +345,7 @@ def _unpacked(base: Array, starts: Sequence[int], shapes: Sequence[Shape]) -> It
 
 def at_places(column: Column, places: range) -> Column:
     """Return the items of a column, or of a list, at some places; itself if these are all."""
+    column, places = fixed(column), fixed(places)
     if len(places) == len(column) and places.step == 1:
         return column
     stop = places.stop if places.stop >= 0 else None

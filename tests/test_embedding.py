@@ -137,6 +137,31 @@ def test_jax_gradients_through_a_scan_of_sequences(jax):
     assert_sequences_equal(gradient, [jax.numpy.full(2, 101.0), jax.numpy.full(2, 10.0)])
 
 
+JAX_TRANSFORMS: dict[str, Callable[[Any, Any, Any], Any]] = {
+    "jvp": lambda jax, function, x: jax.jvp(function, (x,), (2 * x,))[1],
+    "jvp in jit": lambda jax, function, x: jax.jit(lambda x: jax.jvp(function, (x,), (2 * x,))[1])(x),
+    "linearize": lambda jax, function, x: jax.linearize(function, x)[1](2 * x),
+    "vmap": lambda jax, function, x: [row[0] for row in jax.vmap(function)(2 * x[None])],
+    "jit": lambda jax, function, x: jax.jit(function)(2 * x),
+    "has_aux": lambda jax, function, x: jax.grad(lambda x: (x.sum(), function(2 * x)), has_aux=True)(x)[1],
+}
+
+
+@pytest.mark.parametrize("transform", JAX_TRANSFORMS)
+@pytest.mark.parametrize("copy", [True, None])
+def test_jax_transforms_take_sequences_apart_that_functions_return(jax, transform, copy):
+    x = jax.numpy.arange(6.0)
+    for function in (
+        lambda x: sa.split_to_sequence(x, [1, 5], copy=copy),
+        lambda x: sa.unpack(x, [0, 1, 6], copy=copy),
+        lambda x: sa.concat_each([x[:1]] * 2, sa.unpack(x, [1, 1, 6], copy=copy))[::-1],
+        lambda x: sa.unpad_sequence(x.reshape(2, 3), [1, 3]),
+    ):
+        elements = list(JAX_TRANSFORMS[transform](jax, function, x))
+        for element, expected in zip(elements, function(2 * x), strict=True):
+            assert_arrays_equal(element, expected)
+
+
 # torch.
 
 
@@ -217,6 +242,42 @@ def test_torch_compiles_for_other_lengths_again(torch):
     for length in (5, 6, 8, 5):
         x = torch.arange(length)
         assert_arrays_equal(function(x), rotated(x))
+
+
+FORMS_OF_TWO = {
+    "copies": lambda x, size: sa.split_to_sequence(x, [size, len(x) - size]),
+    "views": lambda x, size: sa.split_to_sequence(x, [size, len(x) - size], copy=None),
+    "equal copies": lambda x, size: sa.split_to_sequence(x, -(-len(x) // 2)),
+    "equal views": lambda x, size: sa.split_to_sequence(x, -(-len(x) // 2), copy=None),
+    "of offsets": lambda x, size: sa.unpack(x, [0, size, len(x)]),
+}
+USES_OF_TWO: dict[str, Callable[[Any], Any]] = {
+    "join": lambda rows: joined(rows, axis=0),
+    "join of a slice": lambda rows: joined(rows[::-1], axis=0),
+    "iteration": lambda rows: sum(row.sum() for row in rows),
+    "element": lambda rows: rows[1] * 2,
+    "map": lambda rows: joined(sa.sequence_map(rows, body=lambda row: row - row[:1]), axis=0),
+    "sizes": lambda rows: rows[0] * rows.sizes()[0],
+    "length": sa.sequence_length,
+    "erase": lambda rows: sa.sequence_erase(rows, 0)[0] * 2,
+    "insert": lambda rows: sa.sequence_insert(rows, rows[0] * 2)[2] * 1,
+}
+
+
+@pytest.mark.parametrize(
+    ("form", "dynamic"), [*((form, None) for form in FORMS_OF_TWO), ("views", True), ("equal copies", True)]
+)
+def test_torch_compiled_functions_take_chunks_of_any_sizes(torch, form, dynamic):
+    """Of what differs between two calls, torch.compile makes symbols, of the bounds of equal chunks too."""
+
+    def used(rows: Any) -> list[Any]:
+        return [use(rows) for use in USES_OF_TWO.values()]
+
+    function = torch.compile(used, fullgraph=True, backend="eager", dynamic=dynamic)
+    for first, second in ((4, 2), (2, 5), (3, 3), (7, 7)):
+        rows = FORMS_OF_TWO[form](torch.arange(2.0 * (first + second)).reshape(-1, 2), first)
+        for result, expected in zip(function(rows), used(rows), strict=True):
+            assert_arrays_equal(torch.as_tensor(result), torch.as_tensor(expected))
 
 
 def thirds(x: Any) -> Any:

@@ -21,7 +21,7 @@ from seqarray._engines import numpy, numpy_copies, standard
 from seqarray._engines.segments import Segments
 from seqarray._engines.settings import settings
 from seqarray._kind import Kind, kind_of
-from seqarray._views import Cut, Run, at_places
+from seqarray._views import Cut, Run, at_places, fixed
 
 Tensor = Any
 
@@ -176,27 +176,27 @@ class ChunkRun(Run):
         whole = Run(chunks.base, chunks.cut, chunks.starts, chunks.stops)
         if isinstance(places, list):
             whole = whole.taken(places)
-        elif len(places) < len(whole) or places.step < 0:
+        elif len(fixed(places)) < len(whole) or places.step < 0:
             whole = Run(whole.base, whole.cut, at_places(whole.starts, places), at_places(whole.stops, places))
         super().__init__(whole.base, whole.cut, whole.starts, whole.stops)
         self.chunks = chunks
         self.places = places
 
     def __len__(self) -> int:
-        return len(self.places)
+        return len(fixed(self.places))
 
     def __getitem__(self, index: int) -> Tensor:
-        return self.chunks.tensors[self.places[index]]
+        return self.chunks.tensors[fixed(self.places)[index]]
 
     def __iter__(self) -> Iterator[Tensor]:
-        tensors, places = self.chunks.tensors, self.places
+        tensors, places = self.chunks.tensors, fixed(self.places)
         return map(tensors.__getitem__, places) if isinstance(places, list) else iter(at_places(tensors, places))
 
     def __reduce__(self) -> tuple[Any, ...]:
         return ChunkRun, (self.chunks, self.places)
 
     def part(self, which: slice) -> Run:
-        return ChunkRun(self.chunks, self.places[which])
+        return ChunkRun(self.chunks, fixed(self.places)[which])
 
     def taken(self, inside: Sequence[int]) -> Run:
         return ChunkRun(self.chunks, [self.places[place] for place in inside])

@@ -129,6 +129,10 @@ class Library:
         """Return the same values as another array object, whose shape cannot be changed through the first."""
         return array
 
+    def within_trace_of(self, array: Array) -> AbstractContextManager[Any]:
+        """Return a context in which views of a traced array are traced with it, also after the traced function."""
+        return nullcontext()
+
     def is_own(self, value: Any) -> bool:
         """Return whether a slice of an array is an array of this library."""
         return True

@@ -33,6 +33,7 @@ class JAX(Library):
         if "jax" not in sys.modules:
             return False
         tree_util = importlib.import_module("jax.tree_util")
+        importlib.import_module("jax.extend.core")
         tree_util.register_pytree_with_keys(
             node.node_type,
             partial(node.flatten_with_keys, tree_util.SequenceKey),
@@ -67,6 +68,11 @@ class JAX(Library):
 
     def is_lazy(self, array: Array) -> bool:
         return isinstance(array, self._jax.core.Tracer)
+
+    def within_trace_of(self, array: Array) -> AbstractContextManager[Any]:
+        # jax.jvp takes results apart when the trace that they belong to is no longer the current one.
+        core, trace = self._jax.extend.core, getattr(array, "_trace", None)
+        return core.set_current_trace(trace) if trace is not None else nullcontext()
 
     def memory_of(self, array: Array) -> Iterator[tuple[int, int]]:
         yield from ()
