@@ -30,6 +30,9 @@ _Tensor, _strided = torch.Tensor, torch.strided
 _PLAIN_TYPES = frozenset([torch.Tensor, torch.nn.Parameter])
 _cat, _stack = torch.cat, torch.stack
 _is_compiling = torch.compiler.is_dynamo_compiling
+#: Autograd takes the result for no view: it can be written into, and has a version counter of its own.
+_unsafe_view = torch.ops.aten._unsafe_view.default
+
 #: Tensors inside torch.func are of this class too, but not all functions are defined for them.
 _is_in_transform = torch._C._functorch.is_functorch_wrapped_tensor
 
@@ -136,7 +139,7 @@ def _as_ndarray(tensor: Tensor) -> Any:
 
 def _as_tensor(array: Any, dtype: Any) -> Tensor:
     tensor = torch.from_numpy(array)
-    return tensor.view(dtype) if dtype is torch.bfloat16 else tensor
+    return _unsafe_view(tensor.view(dtype), tensor.shape) if dtype is torch.bfloat16 else tensor
 
 
 def _joined_by_numpy(tensors: Sequence[Tensor], axis: int, stack: bool, kind: Kind) -> Tensor:
@@ -218,7 +221,13 @@ class ChunkRun(Run):
 
 def split(array: Tensor, cut: Cut, starts: Column, stops: Column, kind: Kind) -> Blocks:
     """Copy the chunks of a tensor, packed in one storage."""
-    if type(array) not in _PLAIN_TYPES or _is_compiling() or _is_in_transform(array) or not array.numel():
+    if (
+        type(array) not in _PLAIN_TYPES
+        or _is_compiling()
+        or _is_in_transform(array)
+        or _has_tangent(array)  # which may be one of a batch, that torch.unsafe_split has no rule for
+        or not array.numel()
+    ):
         return standard.split(array, cut, starts, stops, kind)
     base, cut = _packed(array, cut, starts, stops)
     if base.requires_grad:
@@ -247,7 +256,7 @@ def _packed(array: Tensor, cut: Cut, starts: Column, stops: Column) -> tuple[Ten
         equal = array.unflatten(axis, (len(starts), -1)).movedim(axis, 0)
         return equal.clone(memory_format=torch.contiguous_format).view(-1), cut
     sizes = _sizes(cut, starts, stops)
-    if (array.requires_grad and torch.is_grad_enabled()) or _has_tangent(array):
+    if array.requires_grad and torch.is_grad_enabled():
         return _cat([piece.reshape(-1) for piece in torch.split(array, sizes, axis)]), cut
     base = array.new_empty(array.numel())
     flat = torch.split(base, [size * cut.step for size in sizes])
@@ -271,15 +280,15 @@ def _cut_up(base: Tensor, cut: Cut, starts: Column, stops: Column) -> tuple[Tens
         return tuple(torch.unsafe_split(base, size, axis))
     if not packed:
         chunks = torch.unsafe_split_with_sizes(base, _sizes(cut, starts, stops), axis)
-        return tuple([chunk.squeeze(axis) for chunk in chunks] if dropped else chunks)
+        return tuple([_unsafe_view(chunk, cut.chunk_shape(1)) for chunk in chunks] if dropped else chunks)
     sizes = _sizes(cut, starts, stops)
     parts = torch.unsafe_split_with_sizes(base, [size * cut.step for size in sizes])
-    return tuple([part.view(cut.chunk_shape(size)) for part, size in zip(parts, sizes, strict=True)])
+    return tuple([_unsafe_view(part, cut.chunk_shape(size)) for part, size in zip(parts, sizes, strict=True)])
 
 
 def _cut_equally(base: Tensor, chunk_shape: Shape, count: int) -> tuple[Tensor, ...]:
     if not chunk_shape:
-        return tuple([part.squeeze(0) for part in torch.unsafe_split(base.view(count), 1)])
+        return tuple([_unsafe_view(part, ()) for part in torch.unsafe_split(base.view(count), 1)])
     # The chunks are rows of a tensor of their rank, which is cut without another step for each.
     rows = base.view(count * chunk_shape[0], *chunk_shape[1:])
     return tuple(torch.unsafe_split(rows, chunk_shape[0]))

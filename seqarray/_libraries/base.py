@@ -213,6 +213,10 @@ class Library:
         """Return an array in another shape."""
         return self.namespace.reshape(array, shape)
 
+    def reshaped_result(self, array: Array, shape: tuple[int, ...]) -> Array:
+        """Return a new row-major array, which is not used any more, in another shape."""
+        return self.reshaped(array, shape)
+
     def taken(self, array: Array, rows: HostArray, device: Device) -> Array:
         """Return a new array of the rows of one on a device, whose numbers are given as a NumPy array."""
         numbers = self.namespace.asarray(rows, **self.creation_options(device))

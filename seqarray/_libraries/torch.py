@@ -119,6 +119,9 @@ class Torch(Library):
         return ""
 
     def own_view(self, array: Array) -> Array:
+        # Chunks are cut when they are asked for, where gradients may be on again.
+        if array.requires_grad and not self._torch.is_grad_enabled():
+            return array.detach()
         return array[...]
 
     def copy_of(self, array: Array) -> Array:
@@ -179,6 +182,12 @@ class Torch(Library):
 
     def reshaped(self, array: Array, shape: tuple[int, ...]) -> Array:
         return array.reshape(shape)
+
+    def reshaped_result(self, array: Array, shape: tuple[int, ...]) -> Array:
+        # Autograd restricts writes into views, so a result is none.
+        if self._torch.compiler.is_compiling():
+            return array.reshape(shape)
+        return self._torch.ops.aten._unsafe_view.default(array, shape)
 
     # Devices.
 

@@ -286,7 +286,8 @@ def pad_sequence(
         sources.append((reshaped(piece, (rows * total, *after)), segments))
         index += len(starts)
     result = _called(operator, engine_for(kind, operator).gather, sources, count * rows * padded, kind, fill)
-    return reshaped(result, (count, *before, padded, *after))
+    library: Any = kind.library
+    return library.reshaped_result(result, (count, *before, padded, *after))
 
 
 def _pieces(sequence: ArraySequence[Any], axis: int, lengths: Integers, size: int) -> list[tuple[Array, Integers]]:

@@ -179,6 +179,9 @@ def test_torch_func_and_forward_mode_are_right(split):
     torch.testing.assert_close(torch.func.jacrev(function)(x), gradient)
     torch.testing.assert_close(torch.func.jvp(function, (x,), (tangent,))[1], gradient.sum())
     torch.testing.assert_close(dual, gradient.sum())
+    for strategy in ("reverse-mode", "forward-mode"):  # tangents come in batches, of tensors that do not
+        jacobian = torch.autograd.functional.jacobian(function, x, vectorize=True, strategy=strategy)
+        torch.testing.assert_close(jacobian, gradient)
     torch.testing.assert_close(torch.vmap(function)(batch), torch.stack([function(x), function(2 * x)]))
     torch.testing.assert_close(torch.vmap(torch.func.grad(function))(batch)[0], gradient)
     torch.testing.assert_close(
@@ -210,6 +213,21 @@ def test_a_write_into_one_chunk_does_not_disturb_another(split, grad):
     assert_arrays_equal(weights[-1].grad, expected)
     with pytest.raises(RuntimeError, match="modified by an inplace operation"):
         products[0].sum().backward()
+
+
+@splits
+def test_chunks_made_without_gradients_can_be_written_into_with_them(split):
+    x, weight = VALUES.clone().requires_grad_(), torch.full((), 2.0, dtype=torch.float64, requires_grad=True)
+    with torch.no_grad():
+        chunks = list(split(x))
+        expected = [2 * chunk for chunk in chunks]
+    for chunk, values in zip(chunks, expected, strict=True):
+        chunk.detach_()
+        chunk.mul_(weight)
+        assert_arrays_equal(chunk.detach(), values)
+    sum(chunk.sum() for chunk in chunks).backward()
+    assert x.grad is None
+    torch.testing.assert_close(weight.grad, sum(chunk.sum() for chunk in expected) / 2)
 
 
 def test_a_chunk_is_one_tensor_however_often_it_is_taken():

@@ -112,6 +112,55 @@ def test_views_of_a_tensor_that_requires_a_gradient_are_views():
     assert x.tolist()[2:] == [7, 7]
 
 
+RESULTS: dict[str, Any] = {
+    "join": lambda x: sa.concat_from_sequence([x, x], axis=0),
+    "join on axis 1": lambda x: sa.concat_from_sequence([x, x], axis=1),
+    "join of one": lambda x: sa.concat_from_sequence([x], axis=0),
+    "large join": lambda x: sa.concat_from_sequence([x] * 200_000, axis=0),
+    "stack": lambda x: sa.concat_from_sequence([x, x], axis=1, new_axis=1),
+    "element": lambda x: sa.sequence_at([x], 0),
+    "copy": lambda x: sa.sequence_construct(x, copy=True)[0],
+    "packed": lambda x: sa.pack([x, x], axis=1)[0],
+    "padded": lambda x: sa.pad_sequence([x, x[:1]]),
+    "padded on axis 1": lambda x: sa.pad_sequence([x, x[:, :1]], axis=1),
+}
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16])
+@pytest.mark.parametrize("name", RESULTS)
+def test_a_result_made_without_gradients_can_be_written_into_with_them(name, dtype):
+    """Autograd would refuse that of a view."""
+    x, weight = leaf(2, 3).to(dtype).detach(), torch.full((), 2, dtype=dtype, requires_grad=True)
+    with torch.no_grad():
+        result = RESULTS[name](x)
+        expected = 2 * result
+    result.mul_(weight).sum().backward()
+    assert_arrays_equal(result.detach(), expected)
+    assert weight.grad is not None
+
+
+CHUNKS: dict[str, Any] = {
+    "split_to_sequence": lambda x: sa.split_to_sequence(x, 1, copy=None),
+    "without the axis": lambda x: sa.split_to_sequence(x, keepdims=0, copy=None),
+    "split": lambda x: sa.split(x, [1, 1], copy=None),
+    "unpack": lambda x: sa.unpack(x, [0, 1, 2]),
+    "slice": lambda x: sa.unpack(x, [0, 1, 2])[::-1],
+}
+
+
+@pytest.mark.parametrize("name", CHUNKS)
+@pytest.mark.parametrize("off", [torch.no_grad, torch.inference_mode])
+def test_views_made_without_gradients_have_none_later(name, off):
+    x = leaf(2, 3)
+    with off():
+        chunks = CHUNKS[name](x)
+    assert not any(chunk.requires_grad for chunk in chunks)
+    assert not chunks[0].requires_grad
+    assert {chunk.untyped_storage().data_ptr() for chunk in chunks} == {x.untyped_storage().data_ptr()}
+    assert not sa.concat_from_sequence(chunks, axis=0).requires_grad
+    assert all(chunk.requires_grad for chunk in CHUNKS[name](x))
+
+
 def test_per_sample_gradients_with_torch_func():
     def loss(x: Any) -> Any:
         chunks = sa.split_to_sequence(x, 1)
