@@ -81,7 +81,8 @@ def partition(steps: Sequence[Step], needed: Collection[int], make_region: MakeR
                 for slot in candidate.outputs
                 if slot in needed or not readers.get(slot, inside) <= inside
             )
-            ordered[levels[index], 0, index] = make_region(region, outputs)
+            # What nothing reads need not run.
+            ordered[levels[index], 0, index] = make_region(region, outputs) if outputs else []
     return [step for key in sorted(ordered) for step in ordered[key]]
 
 

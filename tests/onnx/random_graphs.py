@@ -29,7 +29,7 @@ class Graph:
         """Some statements; the names of their results are appended to the lists."""
         lines = []
         for _ in range(self.chance.randint(1, 6)):
-            kinds = [self.change, self.change, self.change, self.read]
+            kinds = [self.change, self.change, self.change, self.read, self.compute]
             kind = self.chance.choice(kinds if depth == DEPTH else [*kinds, self.loop, self.branches])
             lines.append(kind(depth, sequences, tensors))
         return " ".join(lines)
@@ -58,6 +58,13 @@ class Graph:
         tensors.append(result)
         at = f"SequenceAt({sequence}, {self.chance.choice(POSITIONS)})"
         return f"{result} = {self.chance.choice([at, f'ConcatFromSequence<axis = 0>({sequence})'])}"
+
+    def compute(self, depth: int, sequences: list[str], tensors: list[str]) -> str:
+        """A statement without sequences, which every engine computes alike; maybe nothing reads its result."""
+        result, tensor, other = self.name(), self.chance.choice(tensors), self.chance.choice(tensors)
+        tensors.append(result)
+        calls = [f"Abs({tensor})", f"Neg({tensor})", f"Concat<axis = 0>({tensor}, {other})", f"Add({tensor}, w)"]
+        return f"{result} = {self.chance.choice(calls)}"
 
     def loop(self, depth: int, sequences: list[str], tensors: list[str]) -> str:
         """A loop that carries one or two sequences."""

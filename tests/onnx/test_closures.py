@@ -84,7 +84,8 @@ def test_random_graphs_as_by_steps(first):
         bound += program._closures is not None
         expected = outcome(seqarray.onnx.prepare(model, **BY_STEPS, fallback="reference"), inputs)
         assert outcome(program, inputs) == outcome(program, inputs) == expected, seed
-    assert bound > 20
+        assert outcome(seqarray.onnx.prepare(model), inputs) == expected, seed  # in regions, where onnxruntime is there
+    assert bound > 10
 
 
 @pytest.mark.parametrize(("axis", "split", "usual"), [(0, 1, True), (-1, 1, True), (0, 2, False)])

@@ -11,6 +11,7 @@ import pytest
 import seqarray as sa
 import seqarray.onnx
 from seqarray.onnx._run import placement
+from seqarray.testing import assert_sequences_equal
 from tests.onnx.helpers import boolean, floats, integer, on_all, placed, refuses, text_model
 
 onnxruntime = pytest.importorskip("onnxruntime", reason="onnxruntime is not installed")
@@ -38,6 +39,30 @@ def engines(program):
         re.fullmatch(r".*\): (\w+).*? = [^#]*(?:# (?:fallback: )?(\S+).*)?", line) for line in str(program).splitlines()
     ]
     return {line[1]: line[2] or "seqarray" for line in lines if line}
+
+
+DEAD = {
+    "at the top": "t = SequenceErase(s, zero) d = Abs(x) e = Elu(d)",
+    "in a loop": """t = Loop(two, "", s)<body = b (int64 i, bool c, seq(float[M]) a) => (bool d, seq(float[M]) r) {
+        d = Identity(c) r = SequenceErase(a, zero) e = Elu(x) }>""",
+    "in a branch": """t = If(yes)<then_branch = a () => (seq(float[M]) r) { r = SequenceErase(s) e = Elu(x) },
+        else_branch = b () => (seq(float[M]) q) { q = SequenceErase(s, zero) f = Elu(x) }>""",
+    "for every element": "t = SequenceMap(s)<body = b (float[M] a) => (float[M] r) { r = Abs(a) e = Elu(x) }>",
+}
+
+
+@pytest.mark.parametrize("place", DEAD)
+def test_what_nothing_reads_does_not_run(place, monkeypatch):
+    model = text_model(
+        "agraph (seq(float[M]) s, float[M] x) => (seq(float[M]) t) "
+        f"<int64 zero = {{0}}, int64 two = {{2}}, bool yes = {{1}}> {{ {DEAD[place]} }}"
+    )
+    elements = [floats(1), floats(2), floats(3)]
+    expected = {"at the top": elements[1:], "in a loop": elements[2:], "in a branch": elements[:2]}
+    counts = counted_sessions(monkeypatch)
+    (found,) = seqarray.onnx.prepare(model).run([elements, floats(5)])
+    assert_sequences_equal(found, expected.get(place, elements))
+    assert counts[1] == (3 if place == "for every element" else 0)
 
 
 def counted_sessions(monkeypatch):
