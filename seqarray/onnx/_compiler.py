@@ -30,7 +30,7 @@ from seqarray.onnx._ops.deviations import deviates_in_onnxruntime
 from seqarray.onnx._ops.math import MATH_KERNELS
 from seqarray.onnx._ops.node import Kernel, KernelFactory, Node, schema_of
 from seqarray.onnx._ops.reference import LazyReference, make_reference
-from seqarray.onnx._ops.result_types import result_types
+from seqarray.onnx._ops.result_types import result_types, without_shape
 from seqarray.onnx._ops.sequence import SEQUENCE_KERNELS
 from seqarray.onnx._ops.shape import SHAPE_KERNELS
 from seqarray.onnx._partition import Candidate
@@ -182,7 +182,8 @@ class Compiler:
             self._regions.replaceable.update(inputs)
         declared = {value.name: value.type for value in (*graph.value_info, *graph.output, *graph.input)}
         for name, slot in scope.slots.items():
-            self._record_type(slot, declared.get(name))
+            # What is fed is checked.  Other shapes are what exporters believe, which onnxruntime would insist on.
+            self._record_type(slot, declared.get(name) if scope is self.scope else without_shape(declared.get(name)))
         steps: list[Step] = []
         for index, node in enumerate(graph.node):
             if needed is None or index in needed.nodes:
@@ -314,7 +315,7 @@ class Compiler:
         step.outputs = tuple(self._new_slot(scope, name) for name in proto.output)
         steps.append(step)
         for name, slot in zip(proto.output, step.outputs, strict=True):
-            self._record_type(slot, declared.get(name))
+            self._record_type(slot, without_shape(declared.get(name)))
         if self._regions is not None:
             self._infer_types(node, inputs, step.outputs)
             self._regions.mark_host(proto.op_type, inputs, step.outputs, has_kernel=not step.subgraphs)

@@ -18,6 +18,8 @@ class Candidate(Step):
     ----------
     proto : onnx.NodeProto
         The node, without references to attributes of a function, between values with the names of slots.
+    names : dict
+        The names in the model of what it reads and writes, by slot.
     opsets : dict
         Domain to version of the operator sets.
     own : list of Step or None
@@ -31,6 +33,7 @@ class Candidate(Step):
     """
 
     proto: onnx.NodeProto = field(default_factory=onnx.NodeProto)
+    names: dict[int, str] = field(default_factory=dict)
     opsets: dict[str, int] = field(default_factory=dict)
     own: list[Step] | None = None
     alternative: Step | None = None

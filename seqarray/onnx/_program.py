@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import math
 import threading
 import warnings
@@ -14,7 +15,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from seqarray._arguments import integer
+from seqarray._arguments import describe, integer
+from seqarray._dtypes import element_type_of
 from seqarray._libraries import NUMPY, Library, resolve_library
 from seqarray.onnx._compiler import Compiler
 from seqarray.onnx._load.model import load
@@ -169,7 +171,7 @@ def prepare(
     >>> program.run([np.zeros(4, dtype=np.float32)])
     [<ArraySequence of 2 float32 arrays, numpy on cpu: (2,), (2,)>]
     """
-    _check_fallback(fallback, providers, session_options)
+    _check_engine(fallback, providers, session_options)
     library = resolve_library(xp, operator="prepare")
     limits = _checked_limits(max_trip_count, max_bytes, max_seconds)
     if keepdims_with_split not in (None, "ignore", "apply"):
@@ -188,8 +190,8 @@ def prepare(
     )
 
 
-def _check_fallback(fallback: str | None, providers: Any, session_options: Any) -> None:
-    """Raise a ValueError if the fallback is not one of those that there are, or not installed."""
+def _check_engine(fallback: str | None, providers: Any, session_options: Any) -> None:
+    """Raise if there is no such fallback, if it is not installed, or what is for onnxruntime is not of its types."""
     if fallback not in (None, "onnxruntime", "reference", "error"):
         raise ValueError(
             f"prepare: fallback is {fallback!r}; expected 'onnxruntime', 'reference' or 'error', or None for the "
@@ -199,6 +201,18 @@ def _check_fallback(fallback: str | None, providers: Any, session_options: Any) 
         raise ValueError("prepare: fallback is 'onnxruntime', which is not installed: pip install onnxruntime")
     if not _uses_sessions(fallback) and (providers is not None or session_options is not None):
         raise ValueError("prepare: providers and session_options go with fallback='onnxruntime' only")
+    if providers is not None and not (
+        isinstance(providers, (list, tuple)) and all(isinstance(provider, (str, tuple)) for provider in providers)
+    ):
+        raise TypeError(
+            f"prepare: providers is {describe(providers)}; expected a list of names, or of tuples of a name and options"
+        )
+    if session_options is not None:
+        expected = importlib.import_module("onnxruntime").SessionOptions
+        if not isinstance(session_options, expected):
+            raise TypeError(
+                f"prepare: session_options is {describe(session_options)}; expected an onnxruntime.SessionOptions"
+            )
 
 
 def _uses_sessions(fallback: str | None) -> bool:
@@ -381,6 +395,8 @@ class Program:
 
     def _run(self, feeds: Feeds, profile: Profile | None) -> list[Any]:
         """Run the program on checked feeds."""
+        if profile is not None:
+            profile.labels.update(_labels_of(self._graph))
         for output in self.outputs:
             if output.type.unsupported:
                 raise ValueError(
@@ -398,6 +414,8 @@ class Program:
         """Return the closures of the steps; None if there is none for one of them, or the program is not for them."""
         if self._is_limited or self._library not in (None, NUMPY) or any(o.type.unsupported for o in self.outputs):
             return None
+        if self._library is None and self._device is not None:
+            return None  # The library of the inputs tells whether it has such a device.
         sequences = dict.fromkeys(constants, False)
         sequences |= {value.slot: value.type.sequence for value in self.inputs if not value.type.optional}
         binding = Binding(sequences)
@@ -464,6 +482,10 @@ class Program:
             if not conforms(value, output.type):
                 raise TypeError(f"output {output.name!r} is {describe_value(value)}; the model declares {output.type}")
             if execution.moves and type(value) is np.ndarray:
+                element_type: Any = element_type_of(value.dtype)
+                prepared.target.library.dtype_for(
+                    element_type, prepared.target.device, operator=f"output {output.name!r}"
+                )
                 results.append(upload(value, prepared.target))
             else:
                 results.append(own(value, tracker, execution.budget))
@@ -658,6 +680,15 @@ def _shown(subgraph: Subgraph, prefix: str = "", regions: Iterator[int] | None =
         # The steps by which a region would run otherwise are not shown.
         for inner in () if step.engine else step.subgraphs:
             yield from _shown(inner, f"{prefix}{step.label}: " if step.nodes else prefix, regions)
+
+
+def _labels_of(subgraph: Subgraph, prefix: str = "") -> Iterator[tuple[Step, str]]:
+    """Yield the steps of a subgraph and of those in it, each with its label behind those of the steps around it."""
+    for step in subgraph.steps:
+        yield step, prefix + step.label
+        for inner in step.subgraphs:
+            # The steps that run a region in place of its session name its nodes.
+            yield from _labels_of(inner, f"{prefix}{step.label}: " if step.nodes and not step.engine else prefix)
 
 
 def _lines_of(subgraph: Subgraph, indent: str) -> Iterator[str]:

@@ -19,6 +19,7 @@ from seqarray.onnx._run.placement import FEW_VALUES, Target
 from seqarray.onnx._run.sessions import SessionMaker
 from seqarray.onnx._run.steps import NodeInfo, Step, Subgraph, make_subgraph
 from seqarray.onnx._scope import Scope
+from seqarray.onnx._texts import short
 
 #: The operators on sequences and optionals.
 SEQUENCE_OPERATORS = frozenset(
@@ -169,6 +170,7 @@ class Regions:
             captured=captured,
             nodes=(info,),
             proto=renamed(proto, names, outputs),
+            names={slot: short(name) for name, slot in [*names.items(), *zip(proto.output, outputs, strict=True)]},
             opsets=scope.opsets,
         )
 
@@ -246,6 +248,7 @@ class Regions:
         model = RegionModel(
             [candidate.proto for candidate in candidates],
             [candidate.label for candidate in candidates],
+            {slot: name for candidate in candidates for slot, name in candidate.names.items()},
             opsets,
             inputs,
             outputs,

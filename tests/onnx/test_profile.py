@@ -55,10 +55,20 @@ def test_a_profile_as_text_and_as_a_trace(tmp_path):
     profile.export_chrome_trace(tmp_path / "trace.json")
     events = json.loads((tmp_path / "trace.json").read_text())["traceEvents"]
     assert len(events) == 1 + 1 + 3 * 2 + 1
-    assert {event["args"]["label"] for event in events} >= {"node 1 (Add-14 'twice')"}
+    assert {event["args"]["label"] for event in events} >= {"node 1 (Loop-16 'grow'): node 1 (Add-14 'twice')"}
     (loop,) = (event for event in events if event["name"] == "Loop-16")
     inner = [event for event in events if event["name"] == "Add-14"]
     assert all(loop["ts"] <= event["ts"] and event["ts"] + event["dur"] <= loop["ts"] + loop["dur"] for event in inner)
+
+
+def test_steps_are_labelled_as_in_the_program():
+    program = seqarray.onnx.prepare(text_model(LOOP))
+    with program.profile() as profile:
+        program.run([integer(2), floats(1)])
+        program.run([integer(2), floats(1)], outputs=[program.outputs[0].name])
+    labels = [taken.label for taken in profile.steps]
+    assert {*labels} == {step.label for step in program.steps}
+    assert all(f"  {label}\n" in f"{profile}\n" for label in labels)
 
 
 def test_runs_of_several_threads_are_recorded():

@@ -100,6 +100,23 @@ def test_inputs_on_another_device_are_refused():
     refuses(ValueError, lambda: program.run([x]), "x", "device1")
 
 
+@pytest.mark.parametrize("device", ["cuda", "nonsense", 3])
+def test_a_device_that_the_library_of_the_inputs_lacks_is_refused(device):
+    model = text_model("agraph (seq(float[N]) s, int64 n) => (float[N] y) { y = SequenceAt(s, n) }")
+    program = seqarray.onnx.prepare(model, device=device)
+    refuses(ValueError, lambda: program.run([[floats(1)], integer(0)]), repr(device), "numpy")
+
+
+@pytest.mark.parametrize("backend", ["jax"], indirect=True)
+def test_an_output_that_the_library_cannot_hold_is_told_by_name(backend):
+    model = text_model("agraph (seq(float[N]) s) => (int64 n) { n = SequenceLength(s) }")
+    program = seqarray.onnx.prepare(model, xp=backend.xp)
+    if backend.holds("int64"):
+        assert int(program.run([[floats(1)]])[0]) == 1
+    else:
+        refuses(TypeError, lambda: program.run([[floats(1)]]), "output 'n'", "int64", "jax_enable_x64")
+
+
 @pytest.mark.parametrize("backend", ["array-api-strict", "torch", "cupy"], indirect=True)
 def test_inputs_on_the_host_are_moved_and_counted(backend):
     program = seqarray.onnx.prepare(text_model(TWO_INPUTS), xp=backend.xp, device=backend.device)

@@ -644,6 +644,48 @@ def test_options_that_do_not_go_together_are_refused(options, mentions):
     refuses(ValueError, lambda: seqarray.onnx.prepare(text_model(AROUND), **options), *mentions)
 
 
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"providers": 3},
+        {"providers": "CPUExecutionProvider"},
+        {"providers": [3]},
+        {"session_options": 3},
+        {"session_options": "x"},
+    ],
+    ids=str,
+)
+def test_options_that_onnxruntime_does_not_take_are_refused(options):
+    """No session could be made with them, and everything would go to the other engine without a word."""
+    refuses(TypeError, lambda: seqarray.onnx.prepare(text_model(AROUND), **options), *options)
+
+
+def test_what_onnxruntime_refuses_is_told_with_the_names_in_the_model():
+    model = text_model(
+        "agraph (int64[N, M] first, int64[K, L] second) => (int64[P, Q] y) "
+        "{ y = com.microsoft.FusedMatMul(first, second) }",
+        imports=', "com.microsoft": 1',
+    )
+    refuses(ValueError, lambda: seqarray.onnx.prepare(model), "node 0", "FusedMatMul", "'first'", "tensor(int64)")
+
+
+@pytest.mark.parametrize("options", [{}, {"max_trip_count": 9}])
+def test_shapes_that_exporters_are_wrong_about(options):
+    """Torch writes such into models with loops; onnxruntime itself runs these."""
+    model = text_model("""agraph (seq(float[N]) s, int64 n) => (float[K] y, float[I, J] z) <float[A, B] q> {
+        zero = Constant<value_int = 0>()
+        q = SequenceAt(s, zero)
+        y = Relu(q)
+        yes = Constant<value = bool {1}>()
+        z = Loop(n, yes, q)<body = b (int64 i, bool c, float[A, B, C] v) => (bool d, float[A] w) {
+            d = Identity(c) l = SequenceLength(s) f = Cast<to = 1>(l) e = Mul(v, f) w = Unsqueeze(e, zero) }>
+    }""")
+    program = seqarray.onnx.prepare(model, **options)
+    y, z = program.run([[floats(-1, 2), floats(3)], integer(1)])
+    np.testing.assert_array_equal(y, floats(0, 2))
+    np.testing.assert_array_equal(z, floats([-2, 4]))
+
+
 # Threads
 
 

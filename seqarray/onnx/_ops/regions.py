@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -39,6 +40,8 @@ class RegionModel:
         The nodes in order.
     labels : list of str
         The same nodes as error messages name them.
+    names : dict
+        The names of values in the model by slot.
     opsets : dict
         Domain to version of the operator sets.
     inputs, outputs : tuple of int
@@ -55,6 +58,7 @@ class RegionModel:
 
     nodes: list[onnx.NodeProto]
     labels: list[str]
+    names: dict[int, str]
     opsets: dict[str, int]
     inputs: tuple[int, ...]
     outputs: tuple[int, ...]
@@ -62,6 +66,10 @@ class RegionModel:
     types: dict[int, onnx.TypeProto]
     functions: Sequence[onnx.FunctionProto]
     folder: DataFolder | None
+
+    def with_names(self, text: str) -> str:
+        """Return a message about the region with the names that values have in the model."""
+        return re.sub(r"\bslot (\d+)\b", lambda slot: repr(self.names.get(int(slot[1]), slot[0])), text)
 
     def least_opset(self) -> int:
         """Return the oldest version of the standard's operators in which all nodes are defined as they are here."""
@@ -224,7 +232,7 @@ class Region:
             next(opset for opset in model.opset_import if opset.domain == "").version = least
             with suppress(RefusedError):
                 return self._maker.make(model, weights, cuda_index)
-        self.refusal = refusal
+        self.refusal = RefusedError(self._model.with_names(str(refusal)))
         return None
 
     def _session_for(self, element_types: Sequence[str], cuda_index: int | None = None) -> Session | None:
@@ -341,7 +349,7 @@ class Region:
     def _explained(self, error: Exception) -> str:
         """Return the message of an error of onnxruntime with the label of the node that it names, if it names one."""
         named = [label for label in self._model.labels if label in str(error)]
-        text = f"onnxruntime: {text_of(error)}"
+        text = f"onnxruntime: {self._model.with_names(text_of(error))}"
         return f"{max(named, key=len)}: {text}" if named and len(self._model.labels) > 1 else text
 
 

@@ -23,7 +23,7 @@ class StepProfile:
     Attributes
     ----------
     label : str
-        The node, as error messages name it.
+        The node, as `Program.steps` and error messages name it.
     operator : str
         Its operator and version.
     count : int
@@ -55,6 +55,8 @@ class Profile:
         #: Step, start in nanoseconds, duration, duration without inner steps, bytes, thread.  Lists append atomically.
         self._events: list[tuple[Step, int, int, int, int, int]] = []
         self._inner = threading.local()
+        #: The labels of steps with those of the nodes whose graphs they are in.
+        self.labels: dict[Step, str] = {}
 
     def begin(self) -> tuple[int, int]:
         """Return the start of a step, and the time that inner steps of the one around it have taken until now."""
@@ -75,9 +77,9 @@ class Profile:
         """What each step took, the one that took longest first."""
         totals: dict[int, StepProfile] = {}
         for step, _, duration, own, nbytes, _ in list(self._events):
-            known = totals.get(id(step), StepProfile(step.label, step.operator, 0, 0.0, 0.0, 0))
+            known = totals.get(id(step), StepProfile("", step.operator, 0, 0.0, 0.0, 0))
             totals[id(step)] = StepProfile(
-                step.label,
+                self.labels[step],
                 step.operator,
                 known.count + 1,
                 known.seconds + own / 1e9,
@@ -97,7 +99,7 @@ class Profile:
                 "dur": duration / 1e3,
                 "pid": os.getpid(),
                 "tid": thread,
-                "args": {"label": step.label, "nbytes": nbytes},
+                "args": {"label": self.labels[step], "nbytes": nbytes},
             }
             for step, start, duration, _, nbytes, thread in list(self._events)
         ]
