@@ -93,4 +93,4 @@ def test_long_names_texts_lists_and_tensors_are_cut():
     assert len(text) < 1500
     made.graph.node[-1].CopyFrom(shape)
     made.graph.initializer.append(numpy_helper.from_array(integer([2]), "c"))
-    assert "d = ConstantOfShape<value = [2]>(c = [2])" in str(seqarray.onnx.prepare(made))
+    assert "d = ConstantOfShape<value = [2]>(c = [2])" in str(seqarray.onnx.prepare(made, fallback="reference"))
