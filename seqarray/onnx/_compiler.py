@@ -207,6 +207,8 @@ class Compiler:
         declared: dict[str, onnx.TypeProto],
     ) -> None:
         """Append what a node becomes: a candidate for a region, or steps."""
+        if not all(isinstance(name, str) for name in (*proto.input, *proto.output)):
+            raise ValueError(f"{self._label(proto, index, scope)}: the name of an input or output is not UTF-8")
         key = function_key(proto)
         calls = key in self.model.functions and not scope.is_standard
         if self._regions is None or self._regions.is_bounded or self._alone or self._conditional_inlinings or calls:
@@ -329,7 +331,9 @@ class Compiler:
 
     def _label(self, proto: onnx.NodeProto, index: int, scope: Scope, version: int | None = None) -> str:
         """Return a node as error messages name it, without a version while that is not known."""
-        operator = short(proto.op_type) + ("" if version is None else f"-{version}")
+        domain = domain_of(proto)
+        operator = (f"{short(domain)}." if domain else "") + short(proto.op_type)
+        operator += "" if version is None else f"-{version}"
         name = f" {short(proto.name)!r}" if proto.name else ""
         return f"{scope.prefix}node {index} ({operator}{name})"
 

@@ -377,6 +377,18 @@ def _cases() -> Iterator[Case]:
     for op in ("HannWindow", "HammingWindow", "BlackmanWindow"):
         yield from case(op, 17, one(8, np.int64))
         yield from case(op, 17, one(8, np.int64), periodic=0)
+    texts = np.asarray(["One", "two", "oNE", "three", "one two"], dtype=object)
+    accented = np.asarray(["a", "", "\u00e9t\u00e9", "\u00c0b"], dtype=object)
+    for action in ("NONE", "LOWER", "UPPER"):
+        normalized = {"case_change_action": action, "locale": "C"}
+        yield from case("StringNormalizer", 10, texts[:4], **normalized)
+        yield from case("StringNormalizer", 10, texts[None, :4], **normalized)
+        yield from case("StringNormalizer", 10, accented, **normalized)
+        for is_case_sensitive in (0, 1):
+            normalized |= {"is_case_sensitive": is_case_sensitive}
+            yield from case("StringNormalizer", 10, texts, **normalized, stopwords=["one"])
+            yield from case("StringNormalizer", 10, texts[:4], **normalized, stopwords=["one", "tWo"])
+            yield from case("StringNormalizer", 10, texts[:1], **normalized, stopwords=["one", "One"])
     yield from case(
         "TfIdfVectorizer",
         9,

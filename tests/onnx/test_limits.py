@@ -225,6 +225,16 @@ def test_what_nobody_can_bound_runs_without_limits_only():
         refuses(ValueError, lambda limit=limit: seqarray.onnx.prepare(model, **{limit: 1000}), "RegexFullMatch")
 
 
+def test_what_other_domains_take_is_not_known():
+    model = text_model("agraph (float[N] x) => (float[N] y) { y = com.example.Gelu(x) }", imports=', "com.example": 1')
+    refuses(
+        ValueError,
+        lambda: seqarray.onnx.prepare(model, max_bytes=1000),
+        "node 0 (com.example.Gelu-1)",
+        "max_bytes=None",
+    )
+
+
 @pytest.mark.parametrize(
     ("options", "mention"),
     [

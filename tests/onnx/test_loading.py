@@ -232,6 +232,16 @@ def nested_bytes(depth):
     return text_model(PARTS).SerializeToString() + field(7, graph)
 
 
+@pytest.mark.parametrize("place", [b"value_x", b"value_y", b"value_s", b"SplitToSequence", b"agraph", b"axis"])
+def test_names_that_are_no_text_are_refused_by_name(place):
+    text = "agraph (float[N] value_x) => (float[M] value_y) { value_s = SplitToSequence(value_x) value_y = "
+    content = text_model(text + "ConcatFromSequence<axis = 0>(value_s) }").SerializeToString()
+    damaged = content.replace(place, b"\xff" + place[1:])
+    assert damaged != content
+    with pytest.raises(ValueError, match=r"(?i)(node \d|prepare).*utf-8"):
+        seqarray.onnx.prepare(damaged)
+
+
 def test_nesting_of_some_depth_runs():
     (output,) = seqarray.onnx.prepare(nested_ifs(12)).run([np.asarray(True), floats(1)])
     sa.testing.assert_arrays_equal(output, floats(-1))

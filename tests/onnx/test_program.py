@@ -100,6 +100,19 @@ def test_inputs_on_another_device_are_refused():
     refuses(ValueError, lambda: program.run([x]), "x", "device1")
 
 
+@pytest.mark.parametrize("options", [{}, {"fallback": "reference"}, {"max_bytes": 1 << 20}])
+def test_results_are_in_the_byte_order_of_the_machine(options):
+    model = text_model("""agraph (float[N] x) => (float[N] y, seq(float[M]) s, float[K] z) {
+        y = Erf(x) s = SplitToSequence(x) z = ConcatFromSequence<axis = 0>(s) }""")
+    x = floats(0, 1, 2)
+    program = seqarray.onnx.prepare(model, **options)
+    for value, expected in zip(program.run([x.astype(x.dtype.newbyteorder())]), program.run([x]), strict=True):
+        if isinstance(expected, sa.ArraySequence):
+            sa.testing.assert_sequences_equal(value, expected)
+        else:
+            sa.testing.assert_arrays_equal(value, expected)
+
+
 @pytest.mark.parametrize("device", ["cuda", "nonsense", 3])
 def test_a_device_that_the_library_of_the_inputs_lacks_is_refused(device):
     model = text_model("agraph (seq(float[N]) s, int64 n) => (float[N] y) { y = SequenceAt(s, n) }")

@@ -44,7 +44,7 @@ def test_a_printed_program_has_labels_attributes_and_small_constants():
         "node 5 (Loop-19 'grow'): s = Loop(n, , e)",
         "turn:",
         "node 2 (SequenceAt-11): f = SequenceAt(t, last = -1)",
-        "node 6 (f): node 1 (Neg-13): y = Neg(u)",
+        "node 6 (local.f): node 1 (Neg-13): y = Neg(u)",
     ):
         assert line in lines, f"{line!r} not in {lines}"
 
@@ -66,7 +66,7 @@ def test_steps_as_data(fallback, engine):
     assert len(by_label) == len(steps) == 11
     loop = by_label["node 5 (Loop-19 'grow')"]
     assert loop[1:] == ("grow", "", "Loop", 19, "seqarray", False, None)
-    for label in ("node 0 (MatMul-13)", f"{loop.label}: node 3 (Erf-13)", "node 6 (f): node 0 (Hardmax-13)"):
+    for label in ("node 0 (MatMul-13)", f"{loop.label}: node 3 (Erf-13)", "node 6 (local.f): node 0 (Hardmax-13)"):
         assert (by_label[label].engine, by_label[label].fallback) == (engine, True)
         assert (by_label[label].region is not None) == (engine == "onnxruntime")
     assert not by_label["node 1 (Softmax-13 'soft')"].fallback
@@ -77,7 +77,7 @@ def test_steps_as_data(fallback, engine):
 def test_nodes_that_run_at_once_have_one_region():
     regions = {step.label: step.region for step in prepared("onnxruntime").steps}
     assert regions["node 0 (MatMul-13)"] == regions["node 1 (Softmax-13 'soft')"] is not None
-    assert regions["node 6 (f): node 0 (Hardmax-13)"] != regions["node 0 (MatMul-13)"]
+    assert regions["node 6 (local.f): node 0 (Hardmax-13)"] != regions["node 0 (MatMul-13)"]
 
 
 def test_long_names_texts_lists_and_tensors_are_cut():

@@ -63,6 +63,9 @@ def input_of_array(array: Any) -> Input:
     return Input(True, element_type_of(array.dtype), array.shape, array)
 
 
+#: The languages in which ASCII letters have capitals, or small letters, that are none.
+_OTHER_ASCII_CASES = frozenset({"az", "lt", "tr"})
+
 #: Along an axis, coordinates of so many items are looked at.
 _MANY_ITEMS = 1 << 16
 
@@ -169,6 +172,17 @@ def _leaves_out_limits(node: Node, inputs: Sequence[Input]) -> bool:
     return not all(limit.is_given for limit in inputs[2:5]) or any(limit.rank == 0 for limit in inputs[2:5])
 
 
+def _changes_text(node: Node, inputs: Sequence[Input]) -> bool:
+    """Return whether texts are empty, of more than ASCII letters, or of several words that may be stopwords."""
+    given = node.attributes
+    stopwords = given.get("stopwords", ())
+    ignores_case = not given.get("is_case_sensitive", 0) and given.get("case_change_action", "NONE") == "NONE"
+    if (stopwords and ignores_case) or given.get("locale", "")[:2] in _OTHER_ASCII_CASES:
+        return True
+    texts = [] if inputs[0].value is None else inputs[0].value.ravel().tolist()
+    return any(not text or not text.isascii() or (stopwords and " " in text) for text in texts)
+
+
 class Deviation(NamedTuple):
     """Versions of an operator, from one before another, whose reference implementation deviates, and in what."""
 
@@ -219,11 +233,18 @@ REFERENCE: dict[str, list[Deviation]] = {
     ],
     "RoiAlign": [Deviation(1, 16, _always, "it has no version before 16")],
     "Softmax": _ALONG_ONE_AXIS,
+    "StringNormalizer": [
+        Deviation(1, _NEVER, _changes_text, "it drops empty texts and accents, and takes stopwords out of texts")
+    ],
     "Upsample": [
         Deviation(1, 9, _always, "it has no version before 9"),
         Deviation(9, _NEVER, _is_not_nearest, "it has the mode nearest only"),
     ],
 }
+
+
+#: Attributes that make a difference only where the above applies, and for which the process would be changed.
+IGNORED_BY_REFERENCE = {"StringNormalizer": "locale"}
 
 
 def deviation_of_reference(node: Node, inputs: Sequence[Input]) -> str:

@@ -14,7 +14,13 @@ from seqarray._dtypes import element_type_of
 from seqarray._libraries import NUMPY
 from seqarray._sequence import ArraySequence
 from seqarray.onnx._load.model import graphs_of
-from seqarray.onnx._ops.deviations import Input, deviation_of_reference, input_of_array, input_of_type
+from seqarray.onnx._ops.deviations import (
+    IGNORED_BY_REFERENCE,
+    Input,
+    deviation_of_reference,
+    input_of_array,
+    input_of_type,
+)
 from seqarray.onnx._ops.node import Kernel, Node
 from seqarray.onnx._ops.size_estimates import check_bounded, check_work, estimated_nbytes
 from seqarray.onnx._run.budget import Limits
@@ -75,6 +81,9 @@ def make_reference(
     proto = onnx.NodeProto()
     proto.CopyFrom(node.proto)
     proto.domain = node.domain
+    for attribute in node.proto.attribute:
+        if not node.domain and attribute.name == IGNORED_BY_REFERENCE.get(node.proto.op_type):
+            proto.attribute.remove(attribute)
     results = [name or f"unused output {index}" for index, name in enumerate(proto.output)]
     del proto.output[:]
     proto.output.extend(results)
@@ -118,6 +127,7 @@ def _check_right(node: Node, inputs: Sequence[Input], label: str = "") -> None:
         raise ValueError(
             f"{label}onnx.reference does not follow the standard here ({text}), so it is not used; "
             "onnxruntime runs this operator: pip install onnxruntime"
+            + (", and the locale, en_US.UTF-8 by default" if node.proto.op_type == "StringNormalizer" else "")
         )
 
 

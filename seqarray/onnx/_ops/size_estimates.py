@@ -25,7 +25,10 @@ def check_bounded(node: Node, limits: Limits) -> None:
     if op_type == "RegexFullMatch":
         raise ValueError(f"{node.label}: regular expressions may take any time, so they do not run under limits")
     if limits.max_bytes is not None and (node.domain, op_type) not in _ESTIMATES:
-        raise ValueError(f"{node.label}: it is not known what this operator takes, so it does not run under max_bytes")
+        raise ValueError(
+            f"{node.label}: it is not known what this operator takes, so it does not run under max_bytes; it does "
+            "without that limit: max_bytes=None, or --max-bytes none"
+        )
 
 
 def estimated_nbytes(node: Node, inputs: Sequence[Any]) -> int:

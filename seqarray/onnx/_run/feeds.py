@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from seqarray._dtypes import native
 from seqarray._libraries import NUMPY, Library, library_of
 from seqarray._sequence import ArraySequence, empty_kind, make
 from seqarray.onnx._load.type_protos import ValueType
@@ -89,6 +90,8 @@ class GraphInput(GraphValue):
         ValueError
             If it is on another device.
         """
+        if type(value) is np.ndarray and not value.dtype.isnative:
+            value = value.astype(native(value.dtype))  # as all that is computed of it shall be
         if value is None or (type(value) is np.ndarray and not execution.moves):
             return value
         target, label = execution.target, f"input {self.name!r}"
