@@ -334,6 +334,10 @@ class Library:
         """Return what keeps another library from having the values of an array, "" if nothing does."""
         return ""
 
+    def is_differentiated(self, array: Array) -> bool:
+        """Return whether what is computed of an array now gets a gradient."""
+        return False
+
     def resolved(self, array: Array) -> Array:
         """Return an array whose memory holds its values as they are."""
         return array

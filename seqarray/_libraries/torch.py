@@ -243,6 +243,9 @@ class Torch(Library):
             return "is conjugated or negated lazily, so moving it takes a copy; pass copy=None"
         return ""
 
+    def is_differentiated(self, array: Array) -> bool:
+        return bool(array.requires_grad and self._torch.is_grad_enabled())
+
     def resolved(self, array: Array) -> Array:
         """Return a tensor that is not conjugated or negated lazily."""
         return array.resolve_conj().resolve_neg()

@@ -19,6 +19,7 @@ from seqarray._dtypes import element_type_of, onnx_name
 from seqarray._files import save
 from seqarray._libraries import LIBRARIES, resolve_library
 from seqarray._sequence import ArraySequence
+from seqarray.onnx._load.names import plain
 from seqarray.onnx._program import Program, prepare
 from seqarray.onnx._run.placement import download_value
 from seqarray.onnx._test_data import check_inputs, find_data_sets, model_file, read_folder, read_npz, write_value
@@ -216,7 +217,7 @@ def _described(declared: Any, output: Any, is_compared: bool, difference: str | 
         "equal": difference is None if is_compared else None,
         "difference": difference,
     }
-    return _Output(f"{declared.name}: {_describe(output)}{comparison if is_compared else ''}", record)
+    return _Output(f"{plain(declared.name)}: {_describe(output)}{comparison if is_compared else ''}", record)
 
 
 def _on_host(output: Any) -> Any:

@@ -14,6 +14,7 @@ from seqarray._dtypes import ONNX_TYPES, element_type_of
 from seqarray._libraries import NUMPY
 from seqarray.onnx._load.inlining import function_of, substitute_attributes, with_defaults
 from seqarray.onnx._load.model import MAX_NESTING, Model, domain_of, function_key, opsets_of, tensors_of
+from seqarray.onnx._load.names import plain, short
 from seqarray.onnx._load.pruning import needed_for
 from seqarray.onnx._load.tensor_protos import (
     array_of,
@@ -40,7 +41,7 @@ from seqarray.onnx._run.placement import Placement, Target
 from seqarray.onnx._run.sessions import SessionMaker
 from seqarray.onnx._run.steps import NodeInfo, Step, Subgraph, make_subgraph
 from seqarray.onnx._scope import Scope
-from seqarray.onnx._texts import info_of, short
+from seqarray.onnx._texts import info_of
 
 #: op_type -> (first supported version, kernel factory)
 _KERNELS: dict[str, tuple[int, KernelFactory]] = {**SEQUENCE_KERNELS, **MATH_KERNELS, **SHAPE_KERNELS}
@@ -191,7 +192,7 @@ class Compiler:
         outputs = tuple(self._slot_of(name, scope, f"output {name!r} of graph {graph.name!r}") for name in names)
         if self._regions is not None:
             steps = self._regions.partition(steps, outputs, prepares=not self._alone)
-        return make_subgraph(short(graph.name), inputs, outputs, steps, self.constants)
+        return make_subgraph(plain(graph.name), inputs, outputs, steps, self.constants)
 
     def _record_type(self, slot: int, declared: onnx.TypeProto | None) -> None:
         """Record the declared type of a slot, if there is one."""
@@ -332,7 +333,7 @@ class Compiler:
     def _label(self, proto: onnx.NodeProto, index: int, scope: Scope, version: int | None = None) -> str:
         """Return a node as error messages name it, without a version while that is not known."""
         domain = domain_of(proto)
-        operator = (f"{short(domain)}." if domain else "") + short(proto.op_type)
+        operator = (f"{plain(domain)}." if domain else "") + plain(proto.op_type)
         operator += "" if version is None else f"-{version}"
         name = f" {short(proto.name)!r}" if proto.name else ""
         return f"{scope.prefix}node {index} ({operator}{name})"

@@ -20,6 +20,7 @@ from seqarray._dtypes import element_type_of
 from seqarray._libraries import NUMPY, Library, resolve_library
 from seqarray.onnx._compiler import Compiler
 from seqarray.onnx._load.model import load
+from seqarray.onnx._load.names import plain
 from seqarray.onnx._load.pruning import values_of
 from seqarray.onnx._load.type_protos import ValueType, output_type, value_type
 from seqarray.onnx._ops.closures import Binding, Closure, Elements, NotBoundError, arrays_in, sequence_of, usual
@@ -628,9 +629,9 @@ class Program:
 
     def __str__(self) -> str:
         lines = [f"program {self._name!r}: {len(self._graph.steps)} steps"]
-        lines += [f"  input {value.name}: {value.type}" for value in self.inputs]
+        lines += [f"  input {plain(value.name)}: {value.type}" for value in self.inputs]
         lines += _lines_of(self._graph, "  ")
-        lines += [f"  output {value.name}: {value.type}" for value in self.outputs]
+        lines += [f"  output {plain(value.name)}: {value.type}" for value in self.outputs]
         return "\n".join(lines)
 
     def __repr__(self) -> str:

@@ -9,6 +9,7 @@ import numpy as np
 import onnx
 
 from seqarray.onnx._load.model import MAX_NESTING, Model, domain_of, function_key, graphs_of
+from seqarray.onnx._load.names import short
 from seqarray.onnx._ops.closures import SESSION, TENSORS
 from seqarray.onnx._ops.deviations import deviates_in_onnxruntime
 from seqarray.onnx._ops.regions import Region, RegionModel, free_names, renamed
@@ -19,7 +20,6 @@ from seqarray.onnx._run.placement import FEW_VALUES, Target
 from seqarray.onnx._run.sessions import SessionMaker
 from seqarray.onnx._run.steps import NodeInfo, Step, Subgraph, make_subgraph
 from seqarray.onnx._scope import Scope
-from seqarray.onnx._texts import short
 
 #: The operators on sequences and optionals.
 SEQUENCE_OPERATORS = frozenset(

@@ -10,22 +10,15 @@ import onnx
 from onnx import AttributeProto
 
 from seqarray._dtypes import onnx_name
+from seqarray.onnx._load.names import plain
 from seqarray.onnx._load.tensor_protos import array_of, element_type_by_code, is_external
 from seqarray.onnx._ops.node import value_of
 from seqarray.onnx._run.steps import NodeInfo
-
-#: Of longer names, messages and texts show the beginning: a name is repeated for every call of a function.
-_MAX_NAME = 64
 
 #: Of longer lists of attributes and of values in them, a text shows the beginning.
 _MAX_ITEMS = 6
 
 _GRAPHS = (AttributeProto.GRAPH, AttributeProto.GRAPHS)
-
-
-def short(name: str) -> str:
-    """Return a name, or the beginning of a very long one."""
-    return name if len(name) <= _MAX_NAME else f"{name[:_MAX_NAME]}..."
 
 
 def info_of(
@@ -54,17 +47,17 @@ def info_of(
         The values of constants, of which small ones are shown, by slot.
     """
     shown = [
-        f"{short(name)} = {_shown(constants[slot])}"
+        f"{plain(name)} = {_shown(constants[slot])}"
         if slot in constants and _is_small(constants[slot])
-        else short(name)
+        else plain(name)
         for name, slot in zip(proto.input, inputs, strict=False)
     ]
-    attributes = [f"{short(a.name)} = {_attribute(a)}" for a in proto.attribute[:_MAX_ITEMS] if a.type not in _GRAPHS]
+    attributes = [f"{plain(a.name)} = {_attribute(a)}" for a in proto.attribute[:_MAX_ITEMS] if a.type not in _GRAPHS]
     if len(proto.attribute) > _MAX_ITEMS:
         attributes.append("...")
     between = f"<{', '.join(attributes)}>" if attributes else ""
-    call = f"{', '.join(map(short, proto.output))} = {short(proto.op_type)}{between}({', '.join(shown)})"
-    return NodeInfo(label, short(proto.name), domain, short(proto.op_type), version, f"{label}: {call}")
+    call = f"{', '.join(map(plain, proto.output))} = {plain(proto.op_type)}{between}({', '.join(shown)})"
+    return NodeInfo(label, plain(proto.name), domain, plain(proto.op_type), version, f"{label}: {call}")
 
 
 def _is_small(array: np.ndarray[Any, Any]) -> bool:
@@ -82,7 +75,7 @@ def _listed(value: Any) -> str:
     """Return a value of an attribute or a small array, with the beginnings of long texts and lists."""
     if isinstance(value, list):
         return f"[{', '.join(map(_listed, value[:_MAX_ITEMS]))}{', ...' if len(value) > _MAX_ITEMS else ''}]"
-    return repr(short(value)) if isinstance(value, str) else f"{value:.7g}" if isinstance(value, float) else str(value)
+    return repr(plain(value)) if isinstance(value, str) else f"{value:.7g}" if isinstance(value, float) else str(value)
 
 
 def _attribute(attribute: AttributeProto) -> str:

@@ -397,9 +397,33 @@ def test_the_fallback_takes_every_torch_tensor(backend, element_type):
     model = text_model(HARD.replace("float[", f"{'float' if element_type == 'float32' else element_type}["), opset=18)
     program = seqarray.onnx.prepare(model, xp=torch, fallback="reference")
     x = torch.asarray([[0.0, 1.0], [3.0, 2.0]], dtype=getattr(torch, element_type))
-    (output,) = program.run([x.requires_grad_()])
-    assert (output.dtype, output.tolist()) == (x.dtype, HARD_RESULT.tolist())
-    assert program.transfers == (1, 1)
+    for given in (x, x[...]):
+        (output,) = program.run([given])
+        assert (output.dtype, output.tolist()) == (x.dtype, HARD_RESULT.tolist())
+        assert program.transfers == (1, 1)
+
+
+@pytest.mark.filterwarnings("ignore:some steps fall back")
+@pytest.mark.parametrize("backend", ["torch"], indirect=True)
+@pytest.mark.parametrize("fallback", ["onnxruntime", "reference"])
+@pytest.mark.parametrize("options", [{}, {"max_bytes": 1 << 20}])
+def test_a_gradient_is_not_lost(backend, fallback, options):
+    """What the other engines compute has none."""
+    if fallback == "onnxruntime":
+        pytest.importorskip("onnxruntime", reason="onnxruntime is not installed")
+    torch = pytest.importorskip("torch", reason="torch is not installed")
+    model = text_model("""agraph (float[N, M] x) => (float[N, M] y, int64[N] i) {
+        s = SplitToSequence(x)
+        t = SequenceMap(s)<body = b (float[A, B] a) => (float[A, B] d) { e = Erf(a) f = Elu(e) d = Add(f, a) }>
+        y = ConcatFromSequence<axis = 0>(t) i = ArgMax<axis = 1, keepdims = 0>(x) }""")
+    program = seqarray.onnx.prepare(model, fallback=fallback, **options)
+    x = torch.ones(2, 2, requires_grad=True)
+    refuses(ValueError, lambda: program.run([x]), "SequenceMap", "node 0 (Erf-13)", "gradient", "torch.no_grad()")
+    assert program.run([x], outputs=["i"])[0].tolist() == [0, 0]
+    with torch.no_grad():
+        (y, _) = program.run([x])
+    assert not y.requires_grad
+    torch.testing.assert_close(y, torch.erf(x.detach()) + 1)
 
 
 @pytest.mark.parametrize("backend", ["torch"], indirect=True)

@@ -94,3 +94,23 @@ def test_long_names_texts_lists_and_tensors_are_cut():
     made.graph.node[-1].CopyFrom(shape)
     made.graph.initializer.append(numpy_helper.from_array(integer([2]), "c"))
     assert "d = ConstantOfShape<value = [2]>(c = [2])" in str(seqarray.onnx.prepare(made, fallback="reference"))
+
+
+def test_names_do_not_control_the_terminal():
+    """A model may come from a stranger."""
+    forged = "a\n  output b: fake\x1b[31m\x07"
+    node = onnx.helper.make_node("Sinh", ["x"], [forged], forged)
+    x, y = (onnx.helper.make_tensor_value_info(name, 1, [forged]) for name in ("x", forged))
+    model = onnx.helper.make_model(
+        onnx.helper.make_graph([node], forged, [x], [y]), opset_imports=[onnx.helper.make_opsetid("", 18)]
+    )
+    program = seqarray.onnx.prepare(model)
+    assert len(str(program).splitlines()) == 4
+    for text in (*str(program).splitlines(), repr(program), repr(program.inputs), repr(program.outputs)):
+        assert text.isprintable()
+    with pytest.raises(ValueError, match="input 'x'") as caught:
+        program.run([np.zeros((2, 2), np.float32)])
+    assert str(caught.value).isprintable()
+    with program.profile() as profile:
+        program.run([np.zeros(2, np.float32)])
+    assert all(line.isprintable() for line in str(profile).splitlines())

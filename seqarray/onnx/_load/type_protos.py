@@ -10,6 +10,7 @@ import numpy as np
 import onnx
 
 from seqarray._dtypes import STANDARD_TYPES, onnx_name
+from seqarray.onnx._load.names import plain
 from seqarray.onnx._load.tensor_protos import element_type_by_code
 
 
@@ -52,7 +53,7 @@ class ValueType:
             return self.unsupported
         text = "tensor" if self.element_type is None else onnx_name(self.element_type)
         if self.shape is not None and not self.sequence:
-            text += f"[{', '.join('?' if length is None else str(length) for length in self.shape)}]"
+            text += f"[{', '.join('?' if length is None else plain(str(length)) for length in self.shape)}]"
         text = f"seq({text})" if self.sequence else text
         return f"optional({text})" if self.optional else text
 

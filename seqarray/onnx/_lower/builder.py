@@ -178,7 +178,7 @@ class Builder:
         """Return the shape of a tensor, which from now on must not change; raise if its rank is not known."""
         shape = value.shape
         if shape is None:
-            raise ValueError(f"the rank of {name} is not known beforehand; give the shapes of the inputs")
+            raise ValueError(f"{name} has a rank that is not known beforehand; give the shapes of the inputs")
         self.read |= value.shape_of_inputs
         return shape
 

@@ -25,7 +25,7 @@ from seqarray.onnx._ops.node import Kernel, Node
 from seqarray.onnx._ops.size_estimates import check_bounded, check_work, estimated_nbytes
 from seqarray.onnx._run.budget import Limits
 from seqarray.onnx._run.executor import Execution
-from seqarray.onnx._run.placement import dtype_for_host
+from seqarray.onnx._run.placement import check_gradients, dtype_for_host
 
 #: Field names by which the reference evaluator of older onnx marks integers that hold the bits of another type.
 _MARKED_TYPES = {
@@ -114,8 +114,12 @@ def make_reference(
         given = [feeds.get(name) for name in names]
         _check_limits(node, given, execution, limits)
         _check_right(node, [input_of_array(value) for value in given])
-        outputs = evaluator.run(None, feeds)
-        return [_from_reference(output, execution, moved) for output in outputs]
+        outputs = [_of_reference(output) for output in evaluator.run(None, feeds)]
+        if moved:
+            arrays = [array for output in outputs for array in (output if isinstance(output, list) else [output])]
+            types = [element_type_of(array.dtype) for array in arrays if array is not None]
+            check_gradients(arguments, types, "onnx.reference")
+        return [_placed(output, execution, moved) for output in outputs]
 
     return Kernel(run_reference)
 
@@ -207,14 +211,18 @@ def _to_reference(argument: Any, execution: Execution) -> Any:
     return execution.move_to_host(argument)
 
 
-def _from_reference(output: Any, execution: Execution, moved: bool) -> Any:
-    """Return a result of the evaluator, on the device if an argument was moved from there."""
+def _of_reference(output: Any) -> Any:
+    """Return a result of the evaluator as an array, a list of arrays, or None."""
     if output is None:
         return None
+    return list(map(_as_array, output)) if isinstance(output, list) else _as_array(output)
+
+
+def _placed(output: Any, execution: Execution, moved: bool) -> Any:
+    """Return a result on the device, of a tensor if an argument was moved from there."""
     if isinstance(output, list):
-        return ArraySequence([execution.move_to_device(_as_array(element)) for element in output])
-    array = _as_array(output)
-    return execution.move_to_device(array) if moved else array
+        return ArraySequence([execution.move_to_device(array) for array in output])
+    return execution.move_to_device(output) if moved and output is not None else output
 
 
 def _as_array(output: Any) -> np.ndarray[Any, Any]:

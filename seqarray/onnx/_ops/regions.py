@@ -21,7 +21,7 @@ from seqarray.onnx._load.pruning import captured_names
 from seqarray.onnx._load.tensor_protos import DataFolder, embed_external, is_external
 from seqarray.onnx._ops.node import schema_of
 from seqarray.onnx._run.executor import Execution, execute, with_label
-from seqarray.onnx._run.placement import Target
+from seqarray.onnx._run.placement import Target, check_gradients
 from seqarray.onnx._run.sessions import RefusedError, Session, SessionMaker, text_of
 from seqarray.onnx._run.steps import Step, Subgraph
 from seqarray.onnx._run.values import describe_value
@@ -270,6 +270,8 @@ class Region:
         session = self._session or self._session_for(_element_types(arrays))
         if session is None:
             return None
+        if execution.moves:
+            check_gradients(arguments, session.output_types, "onnxruntime")
         if self._check is not None:
             self._check(execution, self._model.constants | dict(zip(self._model.inputs, arrays, strict=True)))
         results = self._checked(session.run, arrays)
@@ -323,6 +325,7 @@ class Region:
         session = self._session_for(_element_types(arguments), index)
         if session is None:
             return None
+        check_gradients(arguments, session.output_types, "onnxruntime")
         arrays = [value if isinstance(value, np.ndarray) else _row_major(value) for value in arguments]
         # The session has a stream of its own.
         library.finish(execution.target.device)

@@ -10,6 +10,7 @@ import numpy as np
 from seqarray._dtypes import native
 from seqarray._libraries import NUMPY, Library, library_of
 from seqarray._sequence import ArraySequence, empty_kind, make
+from seqarray.onnx._load.names import plain
 from seqarray.onnx._load.type_protos import ValueType
 from seqarray.onnx._load.value_protos import is_proto, value_of
 from seqarray.onnx._run.executor import Execution
@@ -38,7 +39,7 @@ class GraphValue:
         self.slot = slot
 
     def __repr__(self) -> str:
-        return f"<{self.name}: {self.type}>"
+        return f"<{plain(self.name)}: {self.type}>"
 
 
 class GraphInput(GraphValue):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from enum import Enum, auto
 from typing import Any
 
@@ -108,6 +109,20 @@ def download(array: Any) -> np.ndarray[Any, Any]:
     library.check_known([array], operator="run")
     (values,) = library.to_host([array], copy=None, operator="run")
     return values
+
+
+def check_gradients(arguments: Iterable[Any], element_types: Iterable[str | None], engine: str) -> None:
+    """Raise a ValueError if results of some types, which an engine computes, would lose a gradient."""
+    if all(name in _BOOL_AND_INTEGERS or name == "string" for name in element_types):
+        return
+    for value in arguments:
+        if value is None or isinstance(value, (np.ndarray, ArraySequence)):
+            continue
+        if library_of(value).is_differentiated(value):
+            raise ValueError(
+                f"an input requires a gradient, which {engine} would lose; run the program under torch.no_grad(), "
+                "or pass it tensors that are detached"
+            )
 
 
 def download_value(value: Any) -> Any:
