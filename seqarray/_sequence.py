@@ -154,6 +154,9 @@ class ArraySequence(Collection, Sequence[ArrayT_co]):
     def __iter__(self) -> Iterator[ArrayT_co]:
         return iter(self._elements)
 
+    def __reversed__(self) -> Iterator[ArrayT_co]:
+        return iter(self[::-1])
+
     def __add__(self, other: Sequence[Any]) -> ArraySequence[Any]:
         """Return the elements of both, as `+` of lists and tuples does; a sequence is no array that could be added to.
 

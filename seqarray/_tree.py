@@ -9,7 +9,7 @@ appended lies in a block on top of the tree, which becomes a part of it when it 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from itertools import chain, groupby
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -302,15 +302,16 @@ def _strided(blocks: Blocks, step: int) -> list[Block]:
 def take(elements: Elements, places: Sequence[int]) -> Tree:
     """Return the tree of the elements at some places, in any order, without copying an element."""
     tree = elements.whole() if isinstance(elements, Stack) else elements
+    runs: list[tuple[Block, list[int]]] = []
+    for place in places:
+        block, inside = _leaf(tree, place)
+        if runs and runs[-1][0] is block:
+            runs[-1][1].append(inside)
+        else:
+            runs.append((block, [inside]))
     taken: list[Block] = []
-    for _, group in groupby([_leaf(tree, place) for place in places], key=lambda found: id(found[0])):
-        found = list(group)
-        block, inside = found[0][0], [place for _, place in found]
-        taken += (
-            _blocks.from_arrays([block[place] for place in inside])
-            if isinstance(block, tuple)
-            else (block.taken(inside),)
-        )
+    for block, chosen in runs:
+        taken += _blocks.from_arrays([block[n] for n in chosen]) if isinstance(block, tuple) else (block.taken(chosen),)
     return of_blocks(taken)
 
 

@@ -259,6 +259,7 @@ USES_OF_TWO: dict[str, Callable[[Any], Any]] = {
     "map": lambda rows: joined(sa.sequence_map(rows, body=lambda row: row - row[:1]), axis=0),
     "sizes": lambda rows: rows[0] * rows.sizes()[0],
     "length": sa.sequence_length,
+    "choice": lambda rows: joined(rows[[1, 0, 1]], axis=0),
     "erase": lambda rows: sa.sequence_erase(rows, 0)[0] * 2,
     "insert": lambda rows: sa.sequence_insert(rows, rows[0] * 2)[2] * 1,
 }
@@ -327,6 +328,20 @@ def test_torch_traces_symbolic_sizes(torch, function):
     for length in (12, 18, 30):
         x = torch.arange(length)
         assert_arrays_equal(traced(x), function(x))
+
+
+def test_torch_exports_padding_for_the_lengths_that_it_is_given(torch):
+    """Its own sizes are symbols, of which the values are asked for."""
+
+    class Program(torch.nn.Module):  # type: ignore[misc]
+        def forward(self, x: Any) -> Any:
+            rows = sa.unpad_sequence(x, [1, 2])
+            return [*rows, sa.pad_sequence(rows), sa.pack(rows)[0]]
+
+    x = torch.arange(6.0).reshape(2, 3)
+    program = torch.export.export(Program(), (x,), dynamic_shapes=({1: torch.export.Dim.AUTO},)).module()
+    for result, expected in zip(program(x + 1), Program()(x + 1), strict=True):
+        assert_arrays_equal(result, expected)
 
 
 def test_torch_exports_joins_and_splits_for_other_lengths_than_the_traced_ones(torch):

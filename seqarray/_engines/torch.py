@@ -202,7 +202,8 @@ class ChunkRun(Run):
         return ChunkRun(self.chunks, fixed(self.places)[which])
 
     def taken(self, inside: Sequence[int]) -> Run:
-        return ChunkRun(self.chunks, [self.places[place] for place in inside])
+        places = fixed(self.places)
+        return ChunkRun(self.chunks, [places[place] for place in inside])
 
     def continues(self, other: Run) -> bool:
         del other

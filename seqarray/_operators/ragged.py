@@ -21,6 +21,7 @@ from seqarray._arguments import (
     host_integers,
     integer,
     integers_of,
+    length_along,
     raise_named,
 )
 from seqarray._blocks import Blocks, lengths_of, shapes_of
@@ -354,7 +355,8 @@ def unpad_sequence(
     axis = axis_in_range(axis, rank, operator=operator, of="a row of array")
     kept = host_integers(lengths, operator=operator, name="lengths")
     shape = tuple(array.shape[1:])
-    before, padded, after = shape[:axis], shape[axis], shape[axis + 1 :]
+    before, after = shape[:axis], shape[axis + 1 :]
+    padded = int(length_along(shape, axis, operator=operator, of="a row of array"))
     if len(kept) != count:
         raise ValueError(f"{operator}: there are {len(kept)} lengths for {count} rows of array")
     wrong = (kept < 0) | (kept > padded)
