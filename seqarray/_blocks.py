@@ -123,6 +123,14 @@ def lengths_of(blocks: Blocks, axis: int, *, operator: str) -> np.ndarray[Any, n
     return columns[1] if len(columns) == 2 else np.concatenate(columns)
 
 
+def bounds_of(blocks: Blocks, axis: Any) -> np.ndarray[Any, np.dtype[np.int64]] | None:
+    """Return the bounds of the elements joined along an axis, from 0 on; None where that takes a sum of lengths."""
+    run = blocks[0] if len(blocks) == 1 else None
+    if type(axis) is not int or not isinstance(run, Run):
+        return None
+    return run.offsets() if axis in (run.cut.axis, run.cut.axis - len(run.cut.shape)) else None
+
+
 def _lengths_of_shapes(
     shapes: Sequence[Shape], axis: int, begin: int, operator: str
 ) -> np.ndarray[Any, np.dtype[np.int64]]:

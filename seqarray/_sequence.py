@@ -463,7 +463,9 @@ class ArraySequence(Collection, Sequence[ArrayT_co]):
         >>> sa.split_to_sequence(np.arange(6), [1, 3, 2]).offsets()
         array([0, 1, 4, 6])
         """
-        return offsets_of(self._lengths(axis, "ArraySequence.offsets"))
+        operator = "ArraySequence.offsets"
+        bounds = _blocks.bounds_of(self._described("lengths", operator), axis)
+        return offsets_of(self._lengths(axis, operator)) if bounds is None else bounds
 
     def segment_ids(self, axis: int = 0) -> Integers:
         """Return for every step along an axis of the joined elements the number of its element.

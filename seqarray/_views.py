@@ -220,6 +220,13 @@ class Run:
             return np.full(len(self), self.first_shape[axis])
         return np.minimum(as_column(self.stops), self.cut.shape[axis]) - as_column(self.starts)
 
+    def offsets(self) -> np.ndarray[Any, np.dtype[np.int64]] | None:
+        """Return the bounds of the chunks joined along the axis of the split, from 0 on; None if that takes a sum."""
+        if len(self) == 0 or self.cut.dropped or not self.is_gapless():
+            return None
+        starts = as_column(self.starts)
+        return np.append(starts, self._bounds(len(self) - 1)[1]) - starts[0]
+
     @property
     def size(self) -> int:
         """The number of items of all chunks."""

@@ -304,6 +304,20 @@ def test_lengths_offsets_and_segments(backend: Backend) -> None:
         np.testing.assert_array_equal(sa.sequence_empty().offsets(), [0], strict=True)
 
 
+@pytest.mark.parametrize("copy", [True, None])
+@pytest.mark.parametrize("split", [3, [2, 0, 1, 1], [1, 3], [4]], ids=str)
+@pytest.mark.parametrize("part", [slice(None), slice(1, None), slice(None, None, -1), slice(None, None, 2), slice(0)])
+def test_offsets_are_sums_of_sizes(backend: Backend, copy: bool | None, split: Any, part: slice) -> None:
+    """Those of chunks that adjoin are their bounds, which need no sum."""
+    with backend.current():
+        x = backend.array(np.zeros((4, 4)), "float32")
+        for axis in (0, 1):
+            chunks = sa.split_to_sequence(x, split, axis=axis, copy=copy)[part]
+            for along in (0, 1, -1, -2):
+                expected = np.cumsum([0, *chunks.sizes(along)])
+                np.testing.assert_array_equal(chunks.offsets(along), expected, strict=True)
+
+
 def test_lengths_of_elements_of_several_ranks() -> None:
     sequence = sa.ArraySequence([np.zeros((2, 3)), np.zeros(4), np.zeros((1, 2, 5))])
     np.testing.assert_array_equal(sequence.lengths(-1), [3, 4, 5])
