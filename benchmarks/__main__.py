@@ -84,6 +84,7 @@ def _parser() -> argparse.ArgumentParser:
     command.add_argument("result", metavar="JSON", type=Path, help="what run has written")
     command.add_argument("--markdown", metavar="PATH", type=Path, help="write the tables as Markdown")
     command.add_argument("--plot", metavar="PATH", type=Path, help="write the plots, as .png or .svg")
+    command.add_argument("--readme", metavar="PATH", type=Path, help="write the figures that the README has into it")
     command.set_defaults(function=_report)
 
     command = commands.add_parser(
@@ -257,7 +258,10 @@ def _report(options: argparse.Namespace, *_: Any) -> int:
         except ModuleNotFoundError:
             raise _usage('plots need matplotlib: pip install -e ".[bench]"') from None
         console.print(f"wrote {options.plot}", highlight=False)
-    if not options.markdown and not options.plot:
+    if options.readme:
+        options.readme.write_text(reporting.with_figures(options.readme.read_text(encoding="utf-8"), result), "utf-8")
+        console.print(f"wrote {options.readme}", highlight=False)
+    if not (options.markdown or options.plot or options.readme):
         reporting.show(result, console)
     return 0
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -159,6 +160,28 @@ def question_rows(group: Sequence[Comparison]) -> list[tuple[str, ...]]:
         )
         for c in group
     ]
+
+
+#: The heading of the table of the README, and the sentence, in which figures are.
+_TABLE = re.compile(r"(?<=\n)\| work \| arrays \|.*\n\|.*\n((?:\|.*\n)+)")
+_SENTENCE = re.compile(r"8 000 inserts in a loop take \S+ of the time of onnxruntime")
+
+
+def with_figures(text: str, result: dict[str, Any]) -> str:
+    """Return the README with the figures of a result; its table keeps its rows, but for the last three: the worst."""
+    ordered = sorted(comparisons(result), key=lambda comparison: comparison.ratio)
+    measured = [(row[0], row[1], row[3], row[4]) for row in question_rows(ordered)]
+    known, worst = {row[:2]: row for row in measured}, measured[-3:]
+
+    def table(found: re.Match[str]) -> str:
+        kept = [tuple(cell.strip() for cell in line.strip("|").split("|"))[:2] for line in found[1].splitlines()[:-3]]
+        rows = [known[row] for row in kept if row in known and known[row] not in worst] + worst
+        return found[0].removesuffix(found[1]) + "".join(f"| {' | '.join(row)} |\n" for row in rows)
+
+    entries = {(entry["case"], entry["size"], entry["backend"]): entry for entry in result["results"]}
+    _, ratio, _ = ratio_quartiles(entries["append", "8000 inserts", "numpy"], "onnxruntime")
+    sentence = f"8 000 inserts in a loop take {ratio:.2g} of the time of onnxruntime"
+    return _SENTENCE.sub(sentence, _TABLE.sub(table, text))
 
 
 SUMMARY_HEADINGS = ("case", "size", "arrays", "seqarray", "best other", "ratio (quartiles)")
