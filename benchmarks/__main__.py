@@ -61,7 +61,7 @@ def _parser() -> argparse.ArgumentParser:
     command.add_argument("--backends", metavar="NAMES", help="array libraries, with commas (default: all installed)")
     command.add_argument("--peers", metavar="NAMES", help="what to time beside seqarray and the arrays' own library")
     command.add_argument("--cases", metavar="PATTERNS", default="*", help="such as 'concat-*,append' (default: all)")
-    command.add_argument("--quick", action="store_true", help="one size of each case, few rounds: under a minute")
+    command.add_argument("--quick", action="store_true", help="one size of each case, few rounds: about a minute")
     command.add_argument(
         "--seconds", metavar="N", type=_positive, help="how long to measure (default: 420, or 14 if quick)"
     )
@@ -108,14 +108,17 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _positive(text: str) -> float:
-    number = float(text)
+    try:
+        number = float(text)
+    except ValueError:
+        number = 0.0
     if not 0 < number < math.inf:
         raise argparse.ArgumentTypeError(f"{text!r} is not a number above 0")
     return number
 
 
 def _count(text: str) -> int:
-    number = int(text)
+    number = int(text) if text.isdecimal() else 0
     if number < 1:
         raise argparse.ArgumentTypeError(f"{text!r} is not a number from 1")
     return number
@@ -228,6 +231,9 @@ def _run(options: argparse.Namespace, arguments: list[str]) -> int:
     if options.seconds is not None:
         plan = replace(plan, seconds=options.seconds)
     command = ["python", "-m", "benchmarks", *arguments]
+    if "--json" in command:  # where the result goes is no part of it
+        place = command.index("--json")
+        del command[place : place + 2]
     with _Progress(console) as progress:
         result = running.run(chosen, peers, plan, command, progress)
     path.write_text(json.dumps(result, indent=1) + "\n")

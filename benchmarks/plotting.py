@@ -65,7 +65,7 @@ def draw(result: dict[str, Any]) -> Any:
     machine, found = result["machine"], [comparison for row in rows.values() for comparison in row]
     faster = sum(comparison.upper < 1 for comparison in found)
     figure.suptitle(
-        f"seqarray is faster than the fastest other library in {faster} of {len(found)} comparisons.\n"
+        f"seqarray is faster than the fastest other library in {faster} of the {len(found)} comparisons below.\n"
         f"{machine['gpu'] or machine['cpu']}, {machine['date'][:10]}"
     )
     return figure

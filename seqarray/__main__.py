@@ -73,11 +73,15 @@ def command() -> int:
         try:
             return main(sys.argv[1:])
         finally:
-            sys.stdout.flush()
-    except BrokenPipeError:
+            if sys.stdout is not None:  # as where it is closed from the beginning
+                sys.stdout.flush()
+    except OSError as error:
         # The interpreter writes what is still buffered when it exits, which would fail again.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 141  # as shells report a program that was ended by the signal of a broken pipe
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        if isinstance(error, BrokenPipeError):
+            return 141  # as shells report a program that was ended by the signal of a broken pipe
+        print(f"error: {error}", file=sys.stderr)
+        return 2
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
         return 130  # as shells report a program that was ended by Ctrl-C

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from seqarray._arguments import integer
+from seqarray._arguments import describe, integer
 from seqarray._kind import as_array
 from seqarray._libraries import Array, library_of
 from seqarray._sequence import ArraySequence
@@ -82,11 +82,11 @@ def compare_speed(
     function : callable or mapping of callables
         What is timed: one function, or one for every name in `inputs`.
     inputs : mapping
-        From a name, such as that of a library, to the arguments of a call.
+        From a name, such as that of a library, to the arguments of a call: ``[batch]`` for a function of one.
     rounds : int, default 11
         How often every name has its turn.
     seconds : float, default 1.0
-        About how long to measure.
+        About how long to measure; longer where a call for each name in each round takes longer.
     rtol : float, default 0.0
         How far results of floating point may differ, relative to those of the first name.
     wait : callable, optional
@@ -104,7 +104,7 @@ def compare_speed(
     AssertionError
         If the results of a name differ from those of the first.
     TypeError
-        If results are no arrays, sequences, lists or tuples of arrays.
+        If `inputs` is no mapping to lists or tuples, or results are no arrays, sequences, lists or tuples of arrays.
     ValueError
         If names differ, `rounds`, `seconds` or `rtol` are out of range, or results need `wait` and it is missing.
 
@@ -133,6 +133,14 @@ def compare_speed(
         raise ValueError(f"{_OPERATOR}: seconds is {seconds!r}; expected a number above 0")
     if not (isfinite(rtol) and rtol >= 0):
         raise ValueError(f"{_OPERATOR}: rtol is {rtol!r}; expected a number of at least 0")
+    if not isinstance(inputs, Mapping):
+        raise TypeError(f"{_OPERATOR}: inputs is {describe(inputs)}; expected a dict of names to lists of arguments")
+    for name, arguments in inputs.items():
+        if not isinstance(arguments, (list, tuple)):
+            raise TypeError(
+                f"{_OPERATOR}: inputs[{name!r}] is {describe(arguments)}; expected the arguments of a call in a list: "
+                "[batch] for a function of one"
+            )
     if not inputs:
         raise ValueError(f"{_OPERATOR}: inputs is empty")
     functions = dict(function) if isinstance(function, Mapping) else dict.fromkeys(inputs, function)
@@ -145,7 +153,7 @@ def compare_speed(
             wait(result)
         return result
 
-    _check(call, list(inputs), rtol, waits=wait is not None)
+    _check(call, {name: len(arguments) for name, arguments in inputs.items()}, rtol, waits=wait is not None)
     calls = {name: _calls(call, name, seconds / rounds / len(inputs)) for name in inputs}
     return Speeds(_in_turns(call, calls, rounds))
 
@@ -176,11 +184,17 @@ def _in_turns(call: Callable[[str], Any], calls: dict[str, int], rounds: int) ->
     return seconds
 
 
-def _check(call: Callable[[str], Any], names: list[str], rtol: float, *, waits: bool) -> None:
-    """Compare the results of every name with those of the first."""
+def _check(call: Callable[[str], Any], counts: dict[str, int], rtol: float, *, waits: bool) -> None:
+    """Compare the results of every name with those of the first; `counts` are the numbers of arguments."""
     expected: list[Any] = []
+    names = list(counts)
     for name in names:
-        arrays = list(_arrays(call(name), name))
+        try:
+            result = call(name)
+        except Exception as error:
+            error.add_note(f"{_OPERATOR}: in the call for {name!r}, with {counts[name]} arguments")
+            raise
+        arrays = list(_arrays(result, name))
         if not waits and any(map(_comes_later, arrays)):
             raise ValueError(f"{_OPERATOR}: results of {name!r} may not be there when the call returns; pass wait=")
         values = []
@@ -193,6 +207,8 @@ def _check(call: Callable[[str], Any], names: list[str], rtol: float, *, waits: 
             raise AssertionError(f"{name!r} gives {len(values)} arrays, and {names[0]!r} {len(expected)}")
         for value, wanted in zip(values, expected, strict=True):
             told = f"results of {name!r} and {names[0]!r}"
+            if value.dtype.kind in "fc":
+                told += f"; rtol={rtol} is how far they may differ"
             if rtol and value.dtype.kind in "fc":
                 np.testing.assert_allclose(value, wanted, rtol=rtol, err_msg=told, strict=True)
             else:

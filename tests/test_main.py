@@ -5,6 +5,7 @@ import importlib.metadata
 import json
 import os
 import re
+import shlex
 import shutil
 import signal
 import subprocess
@@ -178,6 +179,22 @@ def test_a_reader_that_has_gone_ends_it_quietly(arguments, unbuffered):
         process.stdout.close()
         error = process.stderr.read()
     assert (process.returncode, error) == (141, b"")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no full device")
+def test_a_full_device_is_told_in_one_line():
+    with Path("/dev/full").open("w", encoding="utf-8") as full:
+        command = [sys.executable, "-m", "seqarray", "info"]
+        process = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert (process.returncode, process.stderr.count("\n")) == (2, 1)
+    assert process.stderr.startswith("error: ")
+
+
+@pytest.mark.skipif(os.name != "posix", reason="a shell closes the output")
+def test_without_an_output_nothing_is_written():
+    command = f"exec {shlex.quote(sys.executable)} -m seqarray info >&-"
+    process = subprocess.run(["sh", "-c", command], stderr=subprocess.PIPE, text=True, check=False)
+    assert (process.returncode, process.stderr) == (0, "")
 
 
 def test_a_long_reason_is_cut_to_the_width_of_the_table():
@@ -503,6 +520,7 @@ MISTAKES = {
         [],
         "input_0.pb",
     ),
+    "an output of another kind": (lambda model: None, ["--output", "values.txt"], "values.txt: expected"),
     "several outputs in one .pb": (lambda model: None, ["--output", "values.pb"], "values.pb"),
     "output in a folder that is not there": (lambda model: None, ["--output", "nowhere/values.npz"], "nowhere"),
 }

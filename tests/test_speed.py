@@ -114,6 +114,25 @@ def test_names_have_to_be_the_same():
         compare_speed(abs, {})
 
 
+@pytest.mark.parametrize(
+    ("inputs", "told"),
+    [
+        ([X], r"inputs is .*list\)?; expected a dict"),
+        ({"a": X}, r"inputs\['a'\] is of type numpy.ndarray; expected the arguments of a call in a list: \[batch\]"),
+        ({"a": sa.ArraySequence([X])}, r"inputs\['a'\] is of type .*ArraySequence; expected the arguments"),
+    ],
+)
+def test_inputs_that_are_no_lists_of_arguments_are_refused(inputs, told):
+    with pytest.raises(TypeError, match=f"compare_speed: {told}"):
+        compare_speed(lambda: pytest.fail("it was called"), inputs)
+
+
+def test_what_a_function_raises_tells_for_which_name():
+    with pytest.raises(TypeError, match="positional") as caught:
+        compare_speed(lambda x: x, {"a": [X], "b": [X, X, X]})
+    assert caught.value.__notes__ == ["compare_speed: in the call for 'b', with 3 arguments"]
+
+
 def test_what_is_no_array_is_refused():
     with pytest.raises(TypeError, match="compare_speed: a result of 'a'"):
         compare_speed(lambda: "text", {"a": []})

@@ -353,6 +353,8 @@ def unpad_sequence(
     array, kind, _, count = splittable(array, 0, True, operator, "array")
     rank = len(array.shape) - 1
     axis = axis_in_range(axis, rank, operator=operator, of="a row of array")
+    if element_type_of(getattr(lengths, "dtype", None)) == "bool":
+        raise TypeError(f"{operator}: lengths is a mask, of dtype bool; give the lengths, its sum along the last axis")
     kept = host_integers(lengths, operator=operator, name="lengths")
     shape = tuple(array.shape[1:])
     before, after = shape[:axis], shape[axis + 1 :]
@@ -425,6 +427,8 @@ def sequence_mask(
            [ True, False, False]])
     """
     operator = "sequence_mask"
+    if isinstance(lengths, ArraySequence):
+        raise TypeError(f"{operator}: lengths is a sequence of {len(lengths)} arrays; give its lengths()")
     library, host = resolve_library(xp, operator=operator), None
     if isinstance(lengths, (list, tuple)):
         host = host_integers(lengths, operator=operator, name="lengths")

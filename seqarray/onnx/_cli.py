@@ -288,6 +288,8 @@ def _write(target: Path, program: Program, outputs: Sequence[Any]) -> None:
             raise ValueError(f"--output {target}: the model has {len(outputs)} outputs; name an .npz file or a folder")
         paths = [target]
     else:
+        if target.suffix and not target.is_dir():
+            raise ValueError(f"--output {target}: expected a name that ends in .npz or .pb, or a folder")
         target.mkdir(exist_ok=True)
         paths = [target / f"output_{index}.pb" for index in range(len(outputs))]
     for path, value, output in zip(paths, program.outputs, outputs, strict=True):

@@ -239,7 +239,7 @@ def _checked_limits(max_trip_count: Any, max_bytes: Any, max_seconds: Any) -> Li
 class Program:
     """A compiled model; `prepare` makes one.
 
-    ``print(program)`` shows its steps, and which of them are run by onnx.reference on NumPy.
+    ``print(program)`` shows its steps, and what runs those that seqarray does not.
 
     Attributes
     ----------

@@ -2,10 +2,12 @@
 
 import json
 import threading
+import time
 
 import pytest
 
 import seqarray.onnx
+from seqarray.onnx._run import profile as recording
 from tests.onnx.helpers import floats, integer, on_all, placed, refuses, text_model
 
 LOOP = """agraph (int64 n, float[N] x) => (seq(float[]) s, float[K] y) {
@@ -45,6 +47,32 @@ def test_the_time_of_a_loop_is_that_of_its_steps_and_its_own():
     assert loop.total_seconds == pytest.approx(loop.seconds + sum(step.total_seconds for step in inner))
     assert all(step.seconds == step.total_seconds > 0 for step in inner)
     assert [step.seconds for step in profile.steps] == sorted((step.seconds for step in profile.steps), reverse=True)
+
+
+def test_counting_bytes_is_no_part_of_a_step(monkeypatch):
+    """That of a sequence that grows would take more and more of the time of the loop around."""
+    counted = []
+
+    def slow(value):
+        counted.append(value)
+        time.sleep(0.005)
+        return 1
+
+    monkeypatch.setattr(recording, "_nbytes_of", slow)
+    program = seqarray.onnx.prepare(text_model(LOOP))
+    with program.profile() as profile:
+        program.run([integer(20), floats(1)])
+    (loop,) = (taken for taken in profile.steps if taken.operator == "Loop-16")
+    assert len(counted) > 60
+    assert loop.seconds < loop.total_seconds < 0.005 * 30 < 0.005 * len(counted)
+    assert loop.total_seconds == pytest.approx(
+        loop.seconds
+        + sum(
+            taken.total_seconds
+            for taken in profile.steps
+            if taken.operator in ("Identity-16", "Add-14", "SequenceInsert-11")
+        )
+    )
 
 
 def test_a_profile_as_text_and_as_a_trace(tmp_path):

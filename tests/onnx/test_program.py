@@ -120,6 +120,22 @@ def test_a_device_that_the_library_of_the_inputs_lacks_is_refused(device):
     refuses(ValueError, lambda: program.run([[floats(1)], integer(0)]), repr(device), "numpy")
 
 
+@pytest.mark.parametrize("backend", ["jax", "torch", "numpy"], indirect=True)
+@pytest.mark.parametrize("indices", [[0, 2], [-1], [], [[1, -3], [2, 0]]])
+def test_gather_by_indices_on_the_host(backend, indices):
+    """Which are int64, also where the library has no such type."""
+    model = text_model(
+        "agraph (float[N, M] x, int64[K] i) => (float[] y, float[] z) { y = Gather(x, i) z = Gather<axis = 1>(x, i) }"
+    )
+    model.graph.input[1].type.tensor_type.ClearField("shape")
+    x, i = np.arange(9, dtype=np.float32).reshape(3, 3), np.asarray(indices, np.int64)
+    for fallback in ("reference", None):
+        program = seqarray.onnx.prepare(model, xp=backend.xp, device=backend.device, fallback=fallback)
+        for output, axis in zip(program.run([backend.array(x), i]), (0, 1), strict=True):
+            sa.testing.assert_arrays_equal(output, backend.array(np.take(x, i, axis)))
+        refuses(IndexError, lambda p=program: p.run([backend.array(x), integer([1, 3])]), "Gather", "3")
+
+
 @pytest.mark.parametrize("backend", ["jax"], indirect=True)
 def test_an_output_that_the_library_cannot_hold_is_told_by_name(backend):
     model = text_model("agraph (seq(float[N]) s) => (int64 n) { n = SequenceLength(s) }")

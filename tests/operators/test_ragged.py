@@ -304,6 +304,16 @@ def test_lengths_offsets_and_segments(backend: Backend) -> None:
         np.testing.assert_array_equal(sa.sequence_empty().offsets(), [0], strict=True)
 
 
+def test_masks_and_sequences_are_told_from_lengths(backend: Backend) -> None:
+    with backend.current():
+        padded = backend.array(np.zeros((2, 3)), "float32")
+        mask = sa.sequence_mask([3, 1], xp=backend.xp, device=backend.device)
+        with pytest.raises(TypeError, match=r"unpad_sequence: lengths is a mask, .* its sum along the last axis"):
+            sa.unpad_sequence(padded, mask)
+        with pytest.raises(TypeError, match=r"sequence_mask: lengths is a sequence of 2 arrays; give its lengths\(\)"):
+            sa.sequence_mask(sa.unpad_sequence(padded, [3, 1]))  # type: ignore[arg-type]
+
+
 @pytest.mark.parametrize("copy", [True, None])
 @pytest.mark.parametrize("split", [3, [2, 0, 1, 1], [1, 3], [4]], ids=str)
 @pytest.mark.parametrize("part", [slice(None), slice(1, None), slice(None, None, -1), slice(None, None, 2), slice(0)])

@@ -139,18 +139,24 @@ def make_gather(node: Node) -> Kernel:
             return (_take(execution.move_to_device(x), indices, normalized),)
         if indices.dtype.kind != "i":
             raise TypeError(f"input 1 (indices) is {describe_value(indices)}; expected int32 or int64")
-        if indices.size and not -length <= indices.min() <= indices.max() < length:
+        if indices.size > 1:
+            low, high = indices.min(), indices.max()
+        else:
+            low = high = indices.item() if indices.size else 0
+        if indices.size and not -length <= low <= high < length:
             raise IndexError(
-                f"indices lie in [{indices.min()}, {indices.max()}]; axis {normalized} has length {length}, "
+                f"indices lie in [{low}, {high}]; axis {normalized} has length {length}, "
                 f"so they must lie in [{-length}, {length - 1}]"
             )
         before = (slice(None),) * normalized
         if indices.ndim == 0:
             return (x[(*before, int(indices), ...)],)
-        from_start = np.where(indices < 0, indices + length, indices)
-        if not isinstance(x, np.ndarray):
-            from_start = execution.move_to_device(from_start)
-        return (_take(x, from_start, normalized),)
+        if isinstance(x, np.ndarray):
+            return (x.take(indices, axis=normalized),)
+        library = library_of(x)
+        if not library.can_hold("int64", library.device_of(x)):
+            indices = indices.astype(np.int32)  # which holds whatever lies within a length
+        return (_take(x, execution.move_to_device(indices), normalized),)
 
     return Kernel(run_gather)
 

@@ -52,31 +52,36 @@ class Profile:
     """
 
     def __init__(self) -> None:
-        #: Step, start in nanoseconds, duration, duration without inner steps, bytes, thread.  Lists append atomically.
-        self._events: list[tuple[Step, int, int, int, int, int]] = []
+        #: Step, start in nanoseconds, duration, duration without records inside and then without inner steps, bytes,
+        #: thread.  Lists append atomically.
+        self._events: list[tuple[Step, int, int, int, int, int, int]] = []
         self._inner = threading.local()
         #: The labels of steps with those of the nodes whose graphs they are in.
         self.labels: dict[Step, str] = {}
 
-    def begin(self) -> tuple[int, int]:
-        """Return the start of a step, and the time that inner steps of the one around it have taken until now."""
-        around = getattr(self._inner, "nanoseconds", 0)
-        self._inner.nanoseconds = 0
-        return perf_counter_ns(), around
+    def begin(self) -> tuple[int, int, int]:
+        """Return the start of a step, and what steps and records inside the one around it have taken until now."""
+        around = getattr(self._inner, "nanoseconds", 0), getattr(self._inner, "recording", 0)
+        self._inner.nanoseconds = self._inner.recording = 0
+        return perf_counter_ns(), *around
 
-    def end(self, step: Step, begun: tuple[int, int], results: Any) -> None:
+    def end(self, step: Step, begun: tuple[int, int, int], results: Any) -> None:
         """Record a step that has ended."""
-        start, around = begun
-        duration = perf_counter_ns() - start
+        ended, inner = perf_counter_ns(), self._inner
+        start, around, recording = begun
+        duration = ended - start - inner.recording
         nbytes = sum(map(_nbytes_of, results))
-        self._events.append((step, start, duration, duration - self._inner.nanoseconds, nbytes, threading.get_ident()))
-        self._inner.nanoseconds = around + duration
+        own = duration - inner.nanoseconds
+        self._events.append((step, start, ended - start, duration, own, nbytes, threading.get_ident()))
+        inner.nanoseconds = around + duration
+        # To count the bytes of a long sequence takes long, and is no part of the step around.
+        inner.recording += recording + perf_counter_ns() - ended
 
     @property
     def steps(self) -> list[StepProfile]:
         """What each step took, the one that took longest first."""
         totals: dict[int, StepProfile] = {}
-        for step, _, duration, own, nbytes, _ in list(self._events):
+        for step, _, _, duration, own, nbytes, _ in list(self._events):
             known = totals.get(id(step), StepProfile("", step.operator, 0, 0.0, 0.0, 0))
             totals[id(step)] = StepProfile(
                 self.labels[step],
@@ -101,7 +106,7 @@ class Profile:
                 "tid": thread,
                 "args": {"label": self.labels[step], "nbytes": nbytes},
             }
-            for step, start, duration, _, nbytes, thread in list(self._events)
+            for step, start, duration, _, _, nbytes, thread in list(self._events)
         ]
         Path(path).write_text(json.dumps({"traceEvents": events}), encoding="utf-8")
 
@@ -119,6 +124,7 @@ def _nbytes_of(value: Any) -> int:
     if value is None:
         return 0
     if type(value) is ArraySequence:
-        return sum(map(_nbytes_of, value))
+        nbytes = value.nbytes
+        return nbytes if isinstance(nbytes, int) else sum(map(_nbytes_of, value))
     count = prod(value.shape)
     return count * itemsize_of(value.dtype) if isinstance(count, int) else 0
