@@ -25,6 +25,9 @@ class Settings:
         Minimum mean size of ranges of rows that are copied one by one; shorter ones are copied by an index.
     items_from, items_up_to : int
         In copies from `items_from` on, rows of at most `items_up_to` bytes are copied as single items.
+    tensors_from : int
+        Minimum size from which plain tensors of torch are copied as NumPy arrays: NumPy asks for large pages, without
+        which new memory takes longer to enter than to write.
     pool_from : int
         Minimum size of a result in recycled memory; smaller blocks are recycled by the C library.
     """
@@ -37,6 +40,7 @@ class Settings:
     range_from: int = 1 << 10
     items_from: int = 64 << 10
     items_up_to: int = 256
+    tensors_from: int = 4 << 20
     pool_from: int = 32 << 20
 
 

@@ -59,7 +59,7 @@ def join(blocks: Blocks, axis: int, stack: bool, kind: Kind, out: Tensor = None)
         first, last = tensors[0], tensors[-1]
         nbytes = count * (first.nbytes + last.nbytes) if type(first) is type(last) is _Tensor else 0
     if (
-        nbytes >= settings.threads_from
+        nbytes >= settings.tensors_from
         and (nbytes >= count * settings.piece_from or nbytes >= settings.pool_from)
         and all(map(_is_plain, tensors))
     ):
@@ -78,7 +78,10 @@ def join(blocks: Blocks, axis: int, stack: bool, kind: Kind, out: Tensor = None)
 
 def duplicate(array: Tensor, kind: Kind) -> Tensor:
     """Copy one tensor; all that agree in element type agree in dtype."""
-    del kind
+    is_large = not _is_compiling() and type(array) is _Tensor and array.nbytes >= settings.tensors_from
+    if is_large and array.is_contiguous() and _is_plain(array):
+        hosted = _as_ndarray(array)
+        return _as_tensor(numpy_copies.duplicate(hosted, hosted.dtype), kind.dtype)
     return array.clone()
 
 
@@ -244,7 +247,7 @@ def _packed(array: Tensor, cut: Cut, starts: Column, stops: Column) -> tuple[Ten
     """Return a tensor in which the chunks lie one after the other, and their layout in it."""
     shape, axis, dropped, _ = cut
     in_order = axis == 0 or prod(shape[:axis]) == 1
-    if (not in_order or array.nbytes >= settings.threads_from) and _is_plain(array):
+    if (not in_order or array.nbytes >= settings.tensors_from) and _is_plain(array):
         hosted = _as_ndarray(array)
         (run,) = numpy.split(hosted, cut, starts, stops, kind_of(hosted))
         assert isinstance(run, Run)

@@ -17,7 +17,7 @@ from tests.engines.pool_arrays import HostPool
 @pytest.fixture
 def large(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., None]]:
     """Makes all work large: it is shared among so many threads, in recycled memory."""
-    for name in ("pool_from", "threads_from", "piece_from", "items_from"):
+    for name in ("pool_from", "threads_from", "tensors_from", "piece_from", "items_from"):
         monkeypatch.setattr(settings, name, 1)
     before = sa.get_num_threads()
 
@@ -64,6 +64,7 @@ def small_pool(results_pool: HostPool, monkeypatch: pytest.MonkeyPatch) -> HostP
     """The pool of all results, from few bytes on."""
     monkeypatch.setattr(settings, "pool_from", 1024)
     monkeypatch.setattr(settings, "threads_from", 1024)
+    monkeypatch.setattr(settings, "tensors_from", 1024)
     return results_pool
 
 

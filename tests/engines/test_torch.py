@@ -71,7 +71,7 @@ class Calls(TorchDispatchMode):
 @pytest.fixture
 def large(monkeypatch):
     """Everything is large: copied by the NumPy engine where it can be."""
-    for name in ("threads_from", "piece_from", "pool_from"):
+    for name in ("threads_from", "tensors_from", "piece_from", "pool_from"):
         monkeypatch.setattr(settings, name, 1)
 
 

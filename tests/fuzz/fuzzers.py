@@ -273,7 +273,7 @@ def all_is_large() -> Iterator[None]:
     """Have small arrays copied by threads, into recycled memory."""
     before = {name: getattr(settings, name) for name in settings.__slots__}
     threads = sa.get_num_threads()
-    for name in ("threads_from", "piece_from", "items_from", "pool_from"):
+    for name in ("threads_from", "tensors_from", "piece_from", "items_from", "pool_from"):
         setattr(settings, name, 1)
     settings.wide_row, settings.head_start, settings.block = 8, 0, 64
     sa.set_num_threads(3)
