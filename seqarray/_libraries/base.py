@@ -17,6 +17,10 @@ Device = Any
 HostArray = np.ndarray[Any, Any]
 
 
+#: What users give in place of a device.
+_LIBRARY_NAMES = ("array_api_strict", "cupy", "dask", "jax", "numpy", "torch")
+
+
 class PytreeNode(NamedTuple):
     """A container that takes part in pytrees, as it is registered.
 
@@ -243,7 +247,10 @@ class Library:
         try:
             return self._as_device(device)
         except Exception as error:  # each library has errors of its own for a device that is not there
-            raise ValueError(f"{operator}: {self.name} has no device {device!r}: {error}") from None
+            hint = (
+                f"; a library is given by xp={device!r}" if isinstance(device, str) and device in _LIBRARY_NAMES else ""
+            )
+            raise ValueError(f"{operator}: {self.name} has no device {device!r}: {error}{hint}") from None
 
     def _as_device(self, device: Device) -> Device:
         return device

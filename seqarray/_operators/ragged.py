@@ -447,13 +447,13 @@ def sequence_mask(
         padded = integer(length, operator=operator, name="length")
         if padded < 0:
             raise ValueError(f"{operator}: length is {padded}; it must not be negative")
-        if padded >= 1 << 63:
-            raise ValueError(f"{operator}: length is {padded}; the result would have 2**63 bytes or more")
     else:
         host = integers_of(lengths, operator=operator, name="lengths") if host is None else host
         if not host.size:
             raise ValueError(f"{operator}: there are no lengths; give length=")
         padded = max(int(host.max()), 0)
+    if padded >= 1 << 60:  # compared as integers of 8 bytes
+        raise ValueError(f"{operator}: the length is {padded}; the result would take 2**63 bytes or more")
     namespace = library.namespace
     with library.on_device(device):
         dtype = library.widest_integer(device)

@@ -304,6 +304,19 @@ def test_lengths_offsets_and_segments(backend: Backend) -> None:
         np.testing.assert_array_equal(sa.sequence_empty().offsets(), [0], strict=True)
 
 
+def test_a_library_in_the_place_of_a_device_is_told(backend: Backend) -> None:
+    with backend.current():
+        sequence = sa.ArraySequence([backend.array(np.zeros(2), "float32")])
+        with pytest.raises(ValueError, match=r"has no device 'numpy': .*; a library is given by xp='numpy'"):
+            sequence.to("numpy")
+
+
+@pytest.mark.parametrize("given", [{"lengths": [1 << 62]}, {"lengths": [3], "length": 1 << 64}], ids=str)
+def test_a_mask_that_is_too_large_is_refused(given: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match=r"sequence_mask: the length is \d+; the result would take 2\*\*63 bytes"):
+        sa.sequence_mask(given["lengths"], length=given.get("length"))
+
+
 def test_masks_and_sequences_are_told_from_lengths(backend: Backend) -> None:
     with backend.current():
         padded = backend.array(np.zeros((2, 3)), "float32")
@@ -386,7 +399,7 @@ WRONG = [
     (lambda: sa.unpad_sequence([[1]], [1]), TypeError, "unpad_sequence: array must be an array"),
     (lambda: sa.sequence_mask([]), ValueError, "sequence_mask: there are no lengths"),
     (lambda: sa.sequence_mask([1], length=-1), ValueError, "sequence_mask: length is -1"),
-    (lambda: sa.sequence_mask([1], length=10**50), ValueError, "sequence_mask: length is 10*; the result would have"),
+    (lambda: sa.sequence_mask([1], length=10**50), ValueError, "sequence_mask: the length is 10*; the result would take"),
     (lambda: sa.sequence_mask([1.0]), TypeError, r"sequence_mask: lengths\[0\] is 1.0"),
     (sa.concat_each, ValueError, "concat_each: no sequences"),
     (lambda: sa.concat_each([ONE], []), ValueError, "concat_each: sequence 1 has 0 elements; sequence 0 has 1"),
