@@ -592,7 +592,10 @@ def on_alarm() -> Iterator[Callable[[Callable[[], None]], None]]:
         signal.signal(signal.SIGALRM, lambda *_: call())
 
     yield on_alarm
+    # A signal that has come already needs a handler of Python until it has been handled.
+    signal.signal(signal.SIGALRM, lambda *_: None)
     signal.setitimer(signal.ITIMER_REAL, 0)
+    time.sleep(1e-3)
     signal.signal(signal.SIGALRM, before)
 
 

@@ -399,7 +399,11 @@ WRONG = [
     (lambda: sa.unpad_sequence([[1]], [1]), TypeError, "unpad_sequence: array must be an array"),
     (lambda: sa.sequence_mask([]), ValueError, "sequence_mask: there are no lengths"),
     (lambda: sa.sequence_mask([1], length=-1), ValueError, "sequence_mask: length is -1"),
-    (lambda: sa.sequence_mask([1], length=10**50), ValueError, "sequence_mask: the length is 10*; the result would take"),
+    (
+        lambda: sa.sequence_mask([1], length=10**50),
+        ValueError,
+        "sequence_mask: the length is 10*; the result would take",
+    ),
     (lambda: sa.sequence_mask([1.0]), TypeError, r"sequence_mask: lengths\[0\] is 1.0"),
     (sa.concat_each, ValueError, "concat_each: no sequences"),
     (lambda: sa.concat_each([ONE], []), ValueError, "concat_each: sequence 1 has 0 elements; sequence 0 has 1"),
